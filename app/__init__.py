@@ -1,0 +1,1 @@
+"""The page: composes the model and its drawing into what a visitor sees."""

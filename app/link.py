@@ -1,0 +1,180 @@
+"""The link: a query string that brings a colleague to the same view, and back to a state."""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote_plus
+
+VIEWS = ("model", "lab", "ledger")
+TABS = ("overview", "params", "code", "live")
+VERSION = 1
+LONG_PROMPT = 1000  # encoded characters; a longer one stays out of the link when a stored run holds it
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a link may name: models by name, blocks, groups, and how many layers each model has."""
+
+    models: tuple[str, ...]
+    blocks: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    layers: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link that was read: every field's value, the keys of others as they stood, and what went wrong."""
+
+    values: dict[str, Any]
+    unknown: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Field:
+    """One key of the link. `read` gets the decoded text, what is known and the values read so far."""
+
+    key: str
+    name: str
+    default: Any
+    read: Callable[[str, Known, dict[str, Any]], Any]
+    write: Callable[[Any], str] = str
+
+
+def _one_of(names: Iterable[str], text: str, what: str) -> str:
+    names = list(names)
+    if text in names:
+        return text
+    near = difflib.get_close_matches(text, names, 1)
+    raise ValueError(f"there is no {what} of that name" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+def _model(text: str, known: Known, _values) -> str:
+    return _one_of(known.models, text, "model")
+
+
+def _model_or_none(text: str, known: Known, _values) -> str:
+    return _one_of(known.models, text, "model") if text else ""
+
+
+def _block(text: str, known: Known, _values) -> str:
+    return _one_of(known.blocks, text, "block") if text else ""
+
+
+def _groups(text: str, known: Known, _values) -> list[str]:
+    return list(dict.fromkeys(_one_of(known.groups, part, "group") for part in text.split(",") if part))
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise ValueError("expected a whole number")
+    return int(text)
+
+
+def _layer(text: str, known: Known, values: dict[str, Any]) -> int:
+    number, layers = _number(text), known.layers.get(values["model"])
+    if layers is not None and number >= layers:
+        raise ValueError(f"{values['model']} has layers 0 to {layers - 1}")
+    return number
+
+
+def _matching(pattern: str, expected: str):
+    def read(text: str, _known, _values) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"expected {expected}")
+        return text
+
+    return read
+
+
+def _choice(names: tuple[str, ...], what: str):
+    return lambda text, _known, _values: _one_of(names, text, what)
+
+
+def _index(text: str, _known, _values) -> int:
+    return _number(text)
+
+
+OPEN = ("decoder_layer", "kda", "latent_moe")
+FIELDS = (
+    Field("model", "model", "kimi-k3", _model),
+    Field("view", "view", "model", _choice(VIEWS, "view")),
+    Field("select", "select", "", _block),
+    Field("open", "open", OPEN, _groups, ",".join),
+    Field("layer", "layer", None, _layer),
+    Field("with", "ran", "", _model_or_none),
+    Field("weights", "weights", "", _matching(r"[0-9a-f]{4,64}", "a short hash")),
+    Field("prompt", "prompt", None, lambda text, _known, _values: text),
+    Field("run", "run", "", _matching(r"[a-z2-7]{12}", "twelve letters or digits")),
+    Field("tab", "tab", "overview", _choice(TABS, "tab")),
+    Field("token", "token", None, _index),
+    Field("head", "head", None, _index),
+    Field("compare", "compare", "", _model_or_none),
+)
+DEFAULTS = {f.name: f.default for f in FIELDS}
+_BY_KEY = {f.key: f for f in FIELDS}
+
+
+def _decode(text: str) -> str:
+    try:
+        return unquote_plus(text, errors="strict")
+    except UnicodeDecodeError:
+        raise ValueError("not valid UTF-8") from None
+
+
+def _encode(text: str) -> str:
+    return quote(text, safe=",.~-_", errors="replace")
+
+
+def _problem(part: str, error: Exception) -> str:
+    shown = part if len(part) <= 60 else part[:59] + "…"
+    return f"“{shown}” could not be read: {error}."
+
+
+def _default(f: Field) -> Any:
+    return list(f.default) if isinstance(f.default, tuple) else f.default
+
+
+def parse(search: str, known: Known) -> Link:
+    """Read a query string, with or without its question mark. What cannot be read keeps its default."""
+    parts, unknown, problems = {}, [], []
+    for part in filter(None, search.removeprefix("?").split("&")):
+        key = part.partition("=")[0]
+        if key in _BY_KEY or key == "v":
+            parts[key] = part
+        else:
+            unknown.append(part)
+    values: dict[str, Any] = {}
+    for f in FIELDS:
+        values[f.name] = _default(f)
+        if f.key not in parts:
+            continue
+        try:
+            values[f.name] = f.read(_decode(parts[f.key].partition("=")[2]), known, values)
+        except ValueError as error:
+            problems.append(_problem(parts[f.key], error))
+    if "v" in parts and parts["v"] != f"v={VERSION}":
+        problems.append(_problem(parts["v"], ValueError("this link is from another version of k3scope")))
+    return Link(values, tuple(unknown), tuple(problems))
+
+
+def format(values: dict[str, Any], unknown: Iterable[str] = ()) -> str:
+    """The query string of a state: keys in a fixed order, defaults left out, the keys of others kept."""
+    parts = []
+    for f in FIELDS:
+        value = values.get(f.name, f.default)
+        value = tuple(value) if isinstance(value, list) else value
+        if value != f.default or type(value) is not type(f.default):
+            parts.append(f"{f.key}={_encode(f.write(value))}")
+    parts += unknown
+    return "?" + "&".join(parts) if parts else ""
+
+
+def shareable(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with a long prompt left out, when a stored run brings it back."""
+    prompt = values.get("prompt") or ""
+    if values.get("run") and len(_encode(prompt)) > LONG_PROMPT:
+        return values | {"prompt": None}
+    return values

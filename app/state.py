@@ -1,0 +1,42 @@
+"""What one visitor looks at: the one object that every part of the page reads and writes."""
+
+import param
+
+from app import link
+
+
+def _default(key: str):
+    return link.DEFAULTS[key]
+
+
+class State(param.Parameterized):
+    """The view of one visitor. Every field but `dark`, `problems` and `notice` is part of the link."""
+
+    model = param.String(_default("model"), doc="name of the model that is drawn")
+    view = param.Selector(default=_default("view"), objects=list(link.VIEWS), doc="tab of the stage")
+    select = param.String(_default("select"), doc="id of the selected block")
+    open = param.List(list(_default("open")), item_type=str, doc="ids of the groups that are open")
+    layer = param.Integer(_default("layer"), allow_None=True, doc="the layer that is meant, if one is")
+
+    ran = param.String(_default("ran"), doc="name of the model that ran (`with` in the link)")
+    weights = param.String(_default("weights"), doc="short hash of the weights that ran")
+    prompt = param.String(_default("prompt"), allow_None=True, doc="None: nothing typed yet; '' is a prompt")
+    run = param.String(_default("run"), doc="id of a stored run")
+
+    tab = param.Selector(default=_default("tab"), objects=list(link.TABS), doc="tab of the inspector")
+    token = param.Integer(_default("token"), allow_None=True, doc="index of the chosen token")
+    head = param.Integer(_default("head"), allow_None=True, doc="index of the chosen head")
+    compare = param.String(_default("compare"), doc="name of the model compared with")
+
+    dark = param.Boolean(False, doc="what the browser shows now; figures follow it")
+    problems = param.List([], item_type=str, doc="parts of the link that could not be read, as sentences")
+    notice = param.String("", doc="said to screen readers when it changes")
+
+    def linked(self) -> dict:
+        """The fields that make up the link."""
+        return {name: getattr(self, name) for name in link.DEFAULTS}
+
+    def toggle(self, group: str) -> None:
+        """Open a group that is closed, close one that is open."""
+        opened = [g for g in self.open if g != group]
+        self.open = opened if group in self.open else [*self.open, group]

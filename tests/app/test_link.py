@@ -1,0 +1,118 @@
+"""The link keeps what a visitor sees, and says what it could not read."""
+
+import pytest
+
+from app import link
+from app.state import State
+
+KNOWN = link.Known(
+    models=("kimi-k3", "k3-random"),
+    blocks=frozenset({"kda", "mla", "moe_router"}),
+    groups=frozenset({"decoder_layer", "kda", "mla", "latent_moe"}),
+    layers={"kimi-k3": 93, "k3-random": 9},
+)
+PROMPTS = [
+    "123", "true", "3.14", "[1,2]", '{"a":1}', "", " ", "   ", "null", "None", "a\nb\r\n\tc", "1+1=2",
+    "100%", "%41", "a&b=c", "?#;/\\", "+", "你好,世界", "\U0001f469\u200d\U0001f469\u200d\U0001f467 family",
+    "e\u0301", "\u202eabc", "<img src=x onerror=alert(1)>", "\x00\x1f",
+]  # fmt: skip
+
+
+def values(**changed):
+    return link.DEFAULTS | changed
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_every_prompt_survives_the_link(prompt):
+    read = link.parse(link.format(values(prompt=prompt)), KNOWN)
+    assert read.values["prompt"] == prompt
+    assert read.problems == ()
+
+
+def test_no_prompt_and_the_empty_prompt_differ():
+    assert link.parse("", KNOWN).values["prompt"] is None
+    assert link.parse("?prompt=", KNOWN).values["prompt"] == ""
+    assert link.format(values(prompt="")) == "?prompt="
+
+
+def test_a_state_at_its_defaults_has_no_query():
+    assert link.format(State().linked()) == ""
+
+
+def test_keys_stand_in_a_fixed_order_and_defaults_are_left_out():
+    shuffled = {"tab": "code", "prompt": "hi there", "layer": 0, "select": "kda", "view": "model"}
+    assert link.format(shuffled) == "?select=kda&layer=0&prompt=hi%20there&tab=code"
+
+
+def test_every_field_makes_the_round_trip():
+    full = {
+        "model": "k3-random", "view": "lab", "select": "moe_router", "open": ["mla"], "layer": 8,
+        "ran": "k3-random", "weights": "ab12cd34", "prompt": "x", "run": "abcdefgh2345",
+        "tab": "live", "token": 0, "head": 3, "compare": "kimi-k3",
+    }  # fmt: skip
+    assert link.parse(link.format(full), KNOWN).values == full
+
+
+def test_no_open_group_differs_from_the_default_groups():
+    assert link.format(values(open=[])) == "?open="
+    assert link.parse("?open=", KNOWN).values["open"] == []
+    assert link.parse("", KNOWN).values["open"] == list(link.OPEN)
+
+
+def test_keys_of_others_are_kept_as_they_stood():
+    read = link.parse("?theme=dark&utm=a%20b+c&select=kda&flag", KNOWN)
+    assert link.format(read.values, read.unknown) == "?select=kda&theme=dark&utm=a%20b+c&flag"
+
+
+@pytest.mark.parametrize(
+    ("search", "hint"),
+    [
+        ("model=kimi-k4", "did you mean kimi-k3"),
+        ("model=/etc/passwd", "no model"),
+        ("model=../k3-random", "no model"),
+        ("select=kdaa", "did you mean kda"),
+        ("view=labs", "did you mean lab"),
+        ("open=kda,nope", "no group"),
+        ("layer=93", "layers 0 to 92"),
+        ("layer=-1", "whole number"),
+        ("layer=٣", "whole number"),
+        ("layer=1e3", "whole number"),
+        ("tab=cod", "did you mean code"),
+        ("run=../../etc", "twelve"),
+        ("prompt=%FF", "UTF-8"),
+        ("v=99", "another version"),
+    ],
+)
+def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_kept(search, hint):
+    read = link.parse(f"?{search}&token=2", KNOWN)
+    assert len(read.problems) == 1
+    assert search in read.problems[0]
+    assert hint in read.problems[0]
+    assert read.values == values(token=2, open=list(link.OPEN))
+
+
+def test_the_layer_is_checked_against_the_model_of_the_link():
+    assert link.parse("?layer=8&model=k3-random", KNOWN).values["layer"] == 8
+    assert "layers 0 to 8" in link.parse("?layer=9&model=k3-random", KNOWN).problems[0]
+
+
+def test_a_plus_from_a_hand_written_link_is_a_space():
+    assert link.parse("?prompt=hello+world", KNOWN).values["prompt"] == "hello world"
+
+
+def test_half_a_surrogate_does_not_break_the_link():
+    assert link.parse(link.format(values(prompt="a\ud83d")), KNOWN).values["prompt"] == "a?"
+
+
+def test_a_long_problem_is_cut_short():
+    assert len(link.parse("?select=" + "x" * 5000, KNOWN).problems[0]) < 200
+
+
+def test_a_long_prompt_leaves_the_link_when_a_stored_run_holds_it():
+    long = values(prompt="x" * 2000, run="abcdefgh2345")
+    assert link.format(link.shareable(long)) == "?run=abcdefgh2345"
+    assert link.shareable(long | {"run": ""})["prompt"] == "x" * 2000
+
+
+def test_parse_reads_every_key_that_the_state_shares():
+    assert set(link.DEFAULTS) == set(State().linked())

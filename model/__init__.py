@@ -1,0 +1,36 @@
+"""Kimi K3 in plain PyTorch: load a model, run it, look inside."""
+
+from pathlib import Path
+
+import torch
+
+from model.checkpoint import load_checkpoint, read_config
+from model.config import Config
+from model.init import build, random_model
+from model.kimi_k3 import KimiK3
+from model.presets import META_ONLY, PRESETS, preset
+from model.trace import Trace, trace
+
+__all__ = ["Config", "KimiK3", "Trace", "config_of", "load", "meta", "trace"]
+
+
+def config_of(name: str) -> Config:
+    """Config of a preset name, a config.json, or a checkpoint folder."""
+    return preset(name) if name in PRESETS or not Path(name).exists() else read_config(name)
+
+
+def meta(name: str) -> KimiK3:
+    """The module tree of a model on the meta device: every shape, no numbers."""
+    return build(config_of(name))
+
+
+def load(name: str, dtype: torch.dtype | None = None, device: str = "cpu") -> KimiK3:
+    """A model that runs: a preset with seeded random weights, or a checkpoint folder. ValueError says why not."""
+    if name in META_ONLY:
+        raise ValueError(
+            f"{name} has 2.78T parameters and no weights here: only its shapes and counts are at hand"
+        )
+    if name in PRESETS or not Path(name).exists():
+        model = random_model(preset(name))
+        return model.to(device=device, dtype=dtype)
+    return load_checkpoint(name, dtype, device)

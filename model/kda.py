@@ -1,0 +1,93 @@
+"""Kimi Delta Attention: linear attention whose memory forgets per channel and corrects what it stored."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from model.config import Config
+from model.kernels import ops
+from model.norm import L2Norm, RMSNorm, widen
+from model.tracing import Probe
+
+
+class ShortConvolution(nn.Module):
+    """Let each channel see its last few tokens: depthwise causal convolution, then SiLU."""
+
+    def __init__(self, width: int, kernel: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width, 1, kernel))
+
+    def forward(self, x: Tensor) -> Tensor:  # [B, T, width]
+        width, _, kernel = self.weight.shape
+        past = F.pad(x.transpose(1, 2), (kernel - 1, 0))  # zeros before the first token
+        y = F.conv1d(past, self.weight.to(x.dtype), groups=width)
+        return F.silu(y).transpose(1, 2)
+
+
+class DeltaRule(nn.Module):
+    """Forget, predict, correct and read a matrix memory, token by token."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = Probe()
+        self.state = Probe()
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, decay: Tensor, write: Tensor) -> Tensor:
+        q = q * q.shape[-1] ** -0.5
+        out, state = ops.kda(q, k, v, decay, write)
+        self.state(state)  # [B, kda_heads, kda_head_dim (key), kda_head_dim (value)]
+        return self.out(out)  # [B, T, kda_heads, kda_head_dim]
+
+
+class KimiDeltaAttention(nn.Module):
+    """Linear attention with a fixed-size memory that decays per channel and is written by the delta rule."""
+
+    def __init__(self, c: Config):
+        super().__init__()
+        self.c = c
+        width = c.kda_heads * c.kda_head_dim
+        self.q_proj = nn.Linear(c.d, width, bias=False)
+        self.k_proj = nn.Linear(c.d, width, bias=False)
+        self.v_proj = nn.Linear(c.d, width, bias=False)
+        self.q_conv1d = ShortConvolution(width, c.conv)
+        self.k_conv1d = ShortConvolution(width, c.conv)
+        self.v_conv1d = ShortConvolution(width, c.conv)
+        self.q_l2norm = L2Norm(c.l2_eps)
+        self.k_l2norm = L2Norm(c.l2_eps)
+        self.f_a_proj = nn.Linear(c.d, c.kda_head_dim, bias=False)
+        self.f_b_proj = nn.Linear(c.kda_head_dim, width, bias=False)
+        self.A_log = nn.Parameter(torch.empty(c.a_log_stored))
+        self.dt_bias = nn.Parameter(torch.empty(width))
+        self.decay = Probe()
+        self.b_proj = nn.Linear(c.d, c.kda_heads, bias=False)
+        self.write = Probe()
+        self.delta_rule = DeltaRule()
+        self.o_norm = RMSNorm(c.kda_head_dim, c.eps)
+        self.g_proj = nn.Linear(c.d, width, bias=False)
+        self.gate = Probe()
+        self.gated = Probe()
+        self.o_proj = nn.Linear(width, c.d, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:  # [B, T, d]
+        heads = (self.c.kda_heads, self.c.kda_head_dim)
+        q = self.q_conv1d(self.q_proj(x)).unflatten(-1, heads)  # [B, T, kda_heads, kda_head_dim]
+        k = self.k_conv1d(self.k_proj(x)).unflatten(-1, heads)
+        v = self.v_conv1d(self.v_proj(x)).unflatten(-1, heads)
+        q, k = self.q_l2norm(q), self.k_l2norm(k)
+
+        decay = self.decay(self.log_decay(self.f_b_proj(self.f_a_proj(x)).unflatten(-1, heads)))
+        write = self.write(widen(self.b_proj(x)).sigmoid())  # [B, T, kda_heads]
+        out = self.delta_rule(q, k, v, decay, write)
+
+        gate = self.gate(widen(self.g_proj(x)).sigmoid().unflatten(-1, heads))
+        gated = self.gated((self.o_norm(out) * gate).to(x.dtype))
+        return self.o_proj(gated.flatten(-2))  # [B, T, d]
+
+    def log_decay(self, z: Tensor) -> Tensor:
+        """Log of the share each key channel keeps; z and result [B, T, kda_heads, kda_head_dim]."""
+        # A_log may be stored longer than the head count: the tail is padding
+        speed = widen(self.A_log[: self.c.kda_heads]).exp()[:, None]
+        z = widen(z) + widen(self.dt_bias).view(z.shape[-2:])
+        if self.c.decay_floor is None:
+            return -speed * F.softplus(z)
+        return self.c.decay_floor * (speed * z).sigmoid()  # in (decay_floor, 0)

@@ -1,0 +1,76 @@
+"""Operators `k3scope::kda` and `k3scope::experts`: declaration, shapes, FLOPs, and which path runs."""
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+from model.kernels import reference
+
+
+@torch.library.custom_op("k3scope::kda", mutates_args=())
+def _kda(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    decay: Tensor,
+    write: Tensor,
+    initial_state: Tensor | None,
+    cu_seqlens: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    return reference.kda(q, k, v, decay, write, initial_state, cu_seqlens)
+
+
+@_kda.register_fake
+def _(q, k, v, decay, write, initial_state, cu_seqlens):
+    sequences = q.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
+    wide = torch.promote_types(q.dtype, torch.float32)
+    state = q.new_empty(sequences, q.shape[2], q.shape[3], v.shape[-1], dtype=wide)
+    return torch.empty_like(v, memory_format=torch.contiguous_format), state
+
+
+@register_flop_formula(torch.ops.k3scope.kda)
+def _kda_flops(q_shape, k_shape, v_shape, *_args, out_shape=None, **_kwargs) -> int:
+    batch, steps, heads, key_dim = q_shape
+    return 6 * batch * steps * heads * key_dim * v_shape[-1]  # predict, write, read
+
+
+@torch.library.custom_op("k3scope::experts", mutates_args=())
+def _experts(
+    x: Tensor, index: Tensor, w1: Tensor, w3: Tensor, w2: Tensor, gate_cap: float, up_cap: float
+) -> Tensor:
+    return reference.experts(x, index, w1, w3, w2, gate_cap, up_cap)
+
+
+@_experts.register_fake
+def _(x, index, w1, w3, w2, gate_cap, up_cap):
+    return x.new_empty(*index.shape, x.shape[-1])
+
+
+@register_flop_formula(torch.ops.k3scope.experts)
+def _experts_flops(x_shape, index_shape, w1_shape, *_args, out_shape=None, **_kwargs) -> int:
+    rows, top_k = index_shape
+    _, expert_dim, latent = w1_shape
+    return 6 * rows * top_k * latent * expert_dim  # three matrices, two operations per weight
+
+
+def kda(q, k, v, decay, write, initial_state=None, cu_seqlens=None) -> tuple[Tensor, Tensor]:
+    """The gated delta rule; see `reference.kda` for shapes. With gradients on, the differentiable path."""
+    if _needs_gradient(q, k, v, decay, write, initial_state):
+        return reference.kda(q, k, v, decay, write, initial_state, cu_seqlens)
+    return _kda(q, k, v, decay, write, initial_state, cu_seqlens)
+
+
+def experts(x, index, w1, w3, w2, gate_cap, up_cap) -> Tensor:
+    """The chosen experts of each token; see `reference.experts` for shapes."""
+    if _needs_gradient(x, w1, w3, w2):
+        return reference.experts(x, index, w1, w3, w2, gate_cap, up_cap)
+    return _experts(x, index, w1, w3, w2, gate_cap, up_cap)
+
+
+def path_in_use() -> str:
+    """Name of the implementation that runs the operators on this machine."""
+    return "torch reference"
+
+
+def _needs_gradient(*tensors: Tensor | None) -> bool:
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)

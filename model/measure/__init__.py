@@ -1,0 +1,1 @@
+"""Reducers: arrays of a trace in, small arrays for a picture out."""

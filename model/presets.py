@@ -1,0 +1,39 @@
+"""Models by name: the released Kimi K3 and the small one with the same topology."""
+
+import difflib
+import json
+from dataclasses import replace
+
+from assets import ROOT
+from model.config import Config
+
+
+def _official(name: str) -> Config:
+    return Config.from_official(json.loads((ROOT / "configs" / f"{name}.json").read_text()))
+
+
+# A_log is stored padded to 128 in the release; config.json does not say so, the tensor header does
+KIMI_K3 = replace(_official("kimi-k3"), a_log_stored=128)
+
+# Every size differs from every other, so that a swapped dimension cannot pass a test
+K3_RANDOM = replace(
+    KIMI_K3,
+    kinds=("kda", "kda", "kda", "mla", "kda", "kda", "kda", "mla", "mla"),
+    vocab=272, d=128, dense=352, block=4,
+    kda_heads=5, kda_head_dim=32, a_log_stored=8,
+    heads=6, q_rank=112, kv_rank=80, nope_dim=40, shared_key_dim=16, v_dim=64,
+    experts=18, top_k=3, expert_dim=120, latent=48,
+    max_positions=2048, bos=256, eos=257, pad=259,
+)  # fmt: skip
+
+PRESETS = {"kimi-k3": KIMI_K3, "k3-random": K3_RANDOM}
+META_ONLY = ("kimi-k3",)  # 2.78T parameters: shapes and counts, never a forward with numbers
+
+
+def preset(name: str) -> Config:
+    """The Config of a named model. ValueError lists the names there are."""
+    if name not in PRESETS:
+        close = difflib.get_close_matches(name, PRESETS, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"there is no model named {name!r}; known: {', '.join(PRESETS)}{hint}")
+    return PRESETS[name]

@@ -1,0 +1,107 @@
+"""One forward pass with everything it computed inside, under the names other implementations use."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from model.kimi_k3 import KimiK3
+from model.tracing import record, watch
+
+_LAYERS = "language_model.model.layers."
+
+
+@dataclass
+class Trace:
+    """Result of a forward: ids [B, T], logits [B, T, vocab], and `values`: point -> output."""
+
+    ids: Tensor
+    logits: Tensor
+    values: dict = field(repr=False)
+
+    def layer(self, layer: int, point: str):
+        """Value of a point inside a layer: `trace.layer(3, "self_attn.attention.probs")`."""
+        return self.values[f"{_LAYERS}{layer}.{point}"]
+
+
+@torch.no_grad()
+def trace(model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None) -> Trace:
+    """Run `ids` [B, T] or [T] through the model and keep the outputs of `points` (None: all).
+
+    `edits`: point -> function that replaces its output. `on_point` is called at each point; raising
+    there ends the pass. ValueError for ids the model has no embedding for.
+    """
+    ids = check_ids(model, ids)
+    with record(points, edits, on_point) as values:
+        logits = watch(model)(ids)
+    return Trace(ids, logits, values)
+
+
+def check_ids(model: KimiK3, ids: Tensor) -> Tensor:
+    """Ids as [B, T] int64. ValueError when one is outside the vocabulary or there are none."""
+    ids = torch.as_tensor(ids)
+    ids = ids[None] if ids.ndim == 1 else ids
+    vocab = model.config.vocab
+    if ids.ndim != 2 or ids.shape[1] == 0 or ids.is_floating_point():
+        raise ValueError(
+            f"ids have shape {tuple(ids.shape)}; expected at least one whole-number id, [T] or [B, T]"
+        )
+    if ids.min() < 0 or ids.max() >= vocab:
+        raise ValueError(f"ids run from {ids.min()} to {ids.max()}; this model knows 0..{vocab - 1}")
+    return ids.long()
+
+
+def official_trace(model: KimiK3, ids: Tensor) -> dict[str, Tensor]:
+    """The inner tensors of a pass under framework-neutral names (`layers.N.router.topk_idx`, ...)."""
+    run = trace(model, ids)
+    values, c = run.values, model.config
+    text = "language_model.model."
+    out = {
+        "token_ids": run.ids,
+        "logits": run.logits,
+        "final_norm.out": values[text + "norm"],
+        "output_attn_res.probs": values[text + "output_attn_res.probs"],
+        "output_attn_res.mixed": values[text + "output_attn_res"],
+    }
+    for layer in range(c.layers):
+        inner = _layer(run, layer, c)
+        out |= {f"layers.{layer}.{name}": value for name, value in inner.items()}
+    return {name: value.contiguous() for name, value in out.items()}
+
+
+def _layer(run: Trace, layer: int, c) -> dict[str, Tensor]:
+    get = lambda point: run.layer(layer, point)  # noqa: E731
+    dense = layer < c.dense_layers
+    out = {
+        "prefix_sum": get("prefix_sum"),
+        "num_blocks": torch.tensor([layer // c.block + 1]),
+        "self_attn.out": get("self_attn"),
+        "ffn.out": get("mlp" if dense else "block_sparse_moe"),
+        "mlp_res.probs": get("mlp_res.probs"),
+        "mlp_res.mixed": get("mlp_res"),
+    }
+    if c.candidates(layer, "attn") > 1:
+        out["self_attention_res.probs"] = get("self_attention_res.probs")
+        out["self_attention_res.mixed"] = get("self_attention_res")
+    if not dense:
+        out |= _router(run, layer)
+    if c.kinds[layer] == "kda":
+        out["kda.final_state_vk"] = get("self_attn.delta_rule.state").transpose(-1, -2)
+        for name in "qkv":
+            out[f"kda.conv_state_{name}"] = _last_inputs(get(f"self_attn.{name}_proj"), c.conv)
+    return out
+
+
+def _router(run: Trace, layer: int) -> dict[str, Tensor]:
+    index, order = run.layer(layer, "block_sparse_moe.gate.topk_idx").sort(-1)
+    return {
+        "router.topk_idx": index,
+        "router.topk_weight": run.layer(layer, "block_sparse_moe.gate.topk_weight").gather(-1, order),
+        "router.margin": run.layer(layer, "block_sparse_moe.gate.margin"),
+    }
+
+
+def _last_inputs(x: Tensor, count: int) -> Tensor:
+    """The last `count` inputs of a convolution, zeros before the first token: [B, width, count]."""
+    return F.pad(x.transpose(1, 2), (count, 0))[..., -count:]

@@ -1,0 +1,46 @@
+"""Everything the pictures of a run need, reduced from a trace so that the trace can be dropped."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.measure.depth import Mix, Residual, mixes, residual
+from model.measure.kda import half_lives
+from model.measure.lens import top_next
+from model.measure.routing import Routing, moe_layers, routing_counts, routing_of
+from model.measure.stats import Statistics, all_statistics, first_bad
+from model.trace import Trace
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Small arrays of one forward pass of one sequence."""
+
+    next_ids: np.ndarray  # [k], likeliest first
+    next_probs: np.ndarray  # [k]
+    residual: Residual
+    counts: np.ndarray  # [MoE layers, experts]
+    routing: dict[int, Routing]
+    mixes: tuple[Mix, ...]
+    half_lives: dict[int, np.ndarray]  # layer -> [kda_heads], tokens
+    points: dict[str, Statistics]  # in the order of the forward pass
+    first_bad: str | None
+
+
+@torch.no_grad()
+def readings(trace: Trace, k: int = 8) -> Readings:
+    """Reduce a trace of every point; about 50 bytes per token and layer are left of it."""
+    ids, probs = top_next(trace.logits, k)
+    points = all_statistics(trace)
+    return Readings(
+        next_ids=ids,
+        next_probs=probs,
+        residual=residual(trace),
+        counts=routing_counts(trace),
+        routing={layer: routing_of(trace, layer) for layer in moe_layers(trace)},
+        mixes=mixes(trace),
+        half_lives=half_lives(trace),
+        points=points,
+        first_bad=first_bad(points),
+    )

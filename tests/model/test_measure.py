@@ -1,0 +1,128 @@
+"""Reducers against a direct recomputation from the trace."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from model import load, trace
+from model.measure import depth, kda, lens, readings, routing, stats
+
+IDS = torch.tensor([84, 104, 101, 32, 102, 111, 120, 256, 10, 104, 101])
+
+
+@pytest.fixture(scope="module")
+def run():
+    return trace(load("k3-random"), IDS)
+
+
+@pytest.fixture(scope="module")
+def config():
+    return load("k3-random").config
+
+
+def test_residual_is_the_size_of_the_running_sum_of_each_layer(run, config):
+    found = depth.residual(run)
+    assert found.rms.shape == found.peak.shape == (config.layers, len(IDS))
+    for layer in range(config.layers):
+        x = run.layer(layer, "prefix_sum")[0].numpy().astype(np.float64)
+        np.testing.assert_allclose(found.rms[layer], np.sqrt((x**2).mean(-1)), rtol=1e-5)
+        np.testing.assert_array_equal(found.peak[layer], np.abs(x).max(-1).astype(np.float32))
+
+
+def test_every_row_of_the_routing_counts_sums_to_tokens_times_top_k(run, config):
+    counts = routing.routing_counts(run)
+    layers = routing.moe_layers(run)
+    assert layers == list(range(config.dense_layers, config.layers))
+    assert counts.shape == (len(layers), config.experts)
+    assert (counts.sum(-1) == len(IDS) * config.top_k).all()
+
+
+def test_the_choice_follows_from_the_saved_scores(run, config):
+    for layer in routing.moe_layers(run):
+        found = routing.routing_of(run, layer)
+        scores = run.layer(layer, "block_sparse_moe.gate.scores")[
+            0
+        ].numpy()
+        order = np.argsort(-scores, axis=-1)  # random weights have no bias
+        np.testing.assert_array_equal(found.index, order[:, : config.top_k])
+        chosen = np.take_along_axis(scores, order, -1)
+        weight = chosen[:, : config.top_k] / chosen[:, : config.top_k].sum(-1, keepdims=True)
+        np.testing.assert_allclose(found.weight, weight, rtol=1e-5)
+        np.testing.assert_allclose(
+            found.margin, chosen[:, config.top_k - 1] - chosen[:, config.top_k], atol=1e-6
+        )
+        assert found.counts(config.experts).sum() == len(IDS) * config.top_k
+        assert found.load(config.experts).sum() == pytest.approx(len(IDS) * config.routed_scale, rel=1e-5)
+
+
+def test_top_next_are_the_largest_probabilities_of_the_last_position(run):
+    ids, probs = lens.top_next(run.logits, 5)
+    logits = run.logits[0, -1].double().numpy()
+    expected = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+    np.testing.assert_array_equal(ids, np.argsort(-expected)[:5])
+    np.testing.assert_allclose(probs, np.sort(expected)[::-1][:5], rtol=1e-6)
+
+
+def test_mixes_come_in_forward_order_and_their_weights_sum_to_one(run, config):
+    found = depth.mixes(run)
+    # two per layer, none before the first attention, and one before the head
+    assert len(found) == 2 * config.layers - 1 + 1
+    assert [m.place for m in found[:3]] == ["FFN", "attention", "FFN"]
+    assert found[-1].layer is None
+    for mix in found:
+        assert mix.mean.sum() == pytest.approx(1, abs=1e-5)
+        np.testing.assert_allclose(mix.mean, run.values[mix.point][0].numpy().mean(0), rtol=1e-5)
+        if mix.layer is not None:
+            which = "attn" if mix.place == "attention" else "ffn"
+            assert len(mix.mean) == config.candidates(mix.layer, which)
+
+
+def test_half_life_is_the_median_over_tokens_and_channels(run, config):
+    found = kda.half_lives(run)
+    assert set(found) == {i for i, kind in enumerate(config.kinds) if kind == "kda"}
+    decay = run.layer(0, "self_attn.decay")[0].numpy()  # [T, kda_heads, kda_head_dim]
+    for head in range(config.kda_heads):
+        tokens = np.sort((math.log(2) / -decay[:, head]).ravel())
+        assert found[0][head] == pytest.approx(tokens[(len(tokens) - 1) // 2], rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 3, 4)])
+def test_statistics_equal_numpy(shape):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1)).relu()
+    found, a = stats.statistics(x), x.numpy().astype(np.float64)
+    assert found.shape == shape
+    assert found.finite
+    wanted = (a.mean(), a.std(), a.min(), a.max(), np.sqrt((a**2).mean()), (a == 0).mean())
+    assert (found.mean, found.std, found.min, found.max, found.rms, found.zeros) == pytest.approx(
+        wanted, rel=1e-5, abs=1e-7
+    )
+
+
+def test_all_statistics_cover_every_tensor_and_equal_single_ones(run):
+    found = stats.all_statistics(run)
+    tensors = {p: x for p, x in run.values.items() if isinstance(x, torch.Tensor)}
+    assert list(found) == list(tensors)
+    for path in list(tensors)[::40]:
+        assert found[path] == stats.statistics(tensors[path])
+
+
+def test_the_first_point_with_a_nan_is_named_and_not_a_later_one():
+    model = load("k3-random")
+    point = "language_model.model.layers.4.self_attn.gate"
+    broken = trace(model, IDS, edits={point: lambda x: x.fill_(float("nan"))})
+    assert stats.first_bad(stats.all_statistics(broken)) == point
+    infinite = trace(model, IDS, edits={point: lambda x: x * float("inf")})
+    assert stats.first_bad(stats.all_statistics(infinite)) == point
+
+
+def test_a_sound_trace_has_no_bad_point(run):
+    assert stats.first_bad(stats.all_statistics(run)) is None
+
+
+def test_readings_are_small(run):
+    found = readings.readings(run)
+    arrays = [found.residual.rms, found.residual.peak, found.counts]
+    arrays += [a for r in found.routing.values() for a in (r.index, r.weight, r.margin)]
+    assert sum(a.nbytes for a in arrays) < 1000 * len(IDS) + 10_000

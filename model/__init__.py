@@ -25,7 +25,10 @@ def meta(name: str) -> KimiK3:
 
 
 def load(name: str, dtype: torch.dtype | None = None, device: str = "cpu") -> KimiK3:
-    """A model that runs: a preset with seeded random weights, or a checkpoint folder. ValueError says why not."""
+    """A model that runs: a preset with seeded random weights, or a checkpoint folder.
+
+    ValueError says why it cannot be had.
+    """
     if name in META_ONLY:
         raise ValueError(
             f"{name} has 2.78T parameters and no weights here: only its shapes and counts are at hand"

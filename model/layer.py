@@ -41,7 +41,7 @@ class DecoderLayer(nn.Module):
         self.prefix_sum = Probe()
 
     def forward(self, running_sum: Tensor, blocks: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """running_sum [B, T, d]; blocks: stored sums, each [B, T, d]; returns both as the next layer gets them."""
+        """running_sum [B, T, d] and stored sums, each [B, T, d]; returns both for the next layer."""
         mixed = self.self_attention_res(
             blocks, running_sum, self.self_attention_res_norm, self.self_attention_res_proj
         )

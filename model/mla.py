@@ -16,8 +16,11 @@ class CausalAttention(nn.Module):
         self.probs = Probe()
 
     def forward(self, q: Tensor, k: Tensor, shared_key: Tensor, v: Tensor) -> Tensor:
-        """q [B, T, heads, nope_dim + shared_key_dim], k [B, T, heads, nope_dim], shared_key [B, T, shared_key_dim],
-        v [B, T, heads, v_dim]; returns [B, T, heads, v_dim]."""
+        """Read the values of earlier tokens.
+
+        q [B, T, heads, nope_dim + shared_key_dim], k [B, T, heads, nope_dim],
+        shared_key [B, T, shared_key_dim], v and the result [B, T, heads, v_dim].
+        """
         shared = shared_key[:, :, None, :].expand(*k.shape[:3], -1)
         key = torch.cat([k, shared], -1)
         score = q.transpose(1, 2) @ key.permute(0, 2, 3, 1) * q.shape[-1] ** -0.5  # [B, heads, T, T]

@@ -1,6 +1,7 @@
 """Text to ids and back. Bytes first: every string round-trips."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 SPECIALS = (
     "[BOS]", "[EOS]", "<|end_of_msg|>", "[PAD]", "[UNK]", "<|open|>", "<|close|>", "<|sep|>",
@@ -23,7 +24,7 @@ class ByteTokenizer:
     """UTF-8 bytes as ids 0..255, then named special tokens."""
 
     vocab = 256 + len(SPECIALS)
-    specials = {name: 256 + i for i, name in enumerate(SPECIALS)}
+    specials: ClassVar = {name: 256 + i for i, name in enumerate(SPECIALS)}
 
     def encode(self, text: str, specials: bool = False) -> list[int]:
         """Ids of `text`. Names of special tokens in it are plain text unless `specials` is set."""

@@ -1,5 +1,7 @@
 """The operators in plain PyTorch, written to be read; every faster path is checked against these."""
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -34,14 +36,14 @@ def kda(
         error = v_wide[:, t] - predicted
         state = state + (beta[:, t, :, None] * k[:, t])[..., None] * error[:, :, None, :]
         outputs.append(torch.einsum("bhk,bhkv->bhv", q[:, t], state))
-    out = torch.stack(outputs, 1) if outputs else v_wide
+    out = torch.stack(outputs, 1) if outputs else v.new_empty(v.shape)
     return out.to(v.dtype), state
 
 
 def _packed(q, k, v, decay, write, initial_state, cu_seqlens):
     outputs, states = [], []
     bounds = cu_seqlens.tolist()
-    for n, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for n, (start, stop) in enumerate(pairwise(bounds)):
         part = [t[:, start:stop] for t in (q, k, v, decay, write)]
         first = None if initial_state is None else initial_state[n : n + 1]
         out, state = kda(*part, first)
@@ -51,7 +53,7 @@ def _packed(q, k, v, decay, write, initial_state, cu_seqlens):
 
 
 def situ_glu(gate: Tensor, up: Tensor, gate_cap: float, up_cap: float) -> Tensor:
-    """SiTU-GLU: SiLU whose linear part is capped by tanh, times a capped linear part; same shape in and out."""
+    """SiTU-GLU: SiLU with its linear part capped by tanh, times a capped linear part; shape unchanged."""
     wide = torch.promote_types(gate.dtype, torch.float32)
     g, u = gate.to(wide), up.to(wide)
     act = gate_cap * torch.tanh(g / gate_cap) * torch.sigmoid(g) * up_cap * torch.tanh(u / up_cap)

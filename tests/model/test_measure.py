@@ -42,9 +42,7 @@ def test_every_row_of_the_routing_counts_sums_to_tokens_times_top_k(run, config)
 def test_the_choice_follows_from_the_saved_scores(run, config):
     for layer in routing.moe_layers(run):
         found = routing.routing_of(run, layer)
-        scores = run.layer(layer, "block_sparse_moe.gate.scores")[
-            0
-        ].numpy()
+        scores = run.layer(layer, "block_sparse_moe.gate.scores")[0].numpy()
         order = np.argsort(-scores, axis=-1)  # random weights have no bias
         np.testing.assert_array_equal(found.index, order[:, : config.top_k])
         chosen = np.take_along_axis(scores, order, -1)

@@ -1,0 +1,107 @@
+"""The code behind a block: the source of the class that runs, with the lines that concern it."""
+
+import ast
+import inspect
+import re
+import textwrap
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from torch import nn
+
+from diagrams.instances import instances
+from diagrams.spec import Block
+from model.kernels import ops, reference
+from model.kimi_k3 import KimiK3
+
+# operators have no class of their own: the readable reference is shown beside the module that calls it
+OPERATORS = {
+    "DeltaRule": reference.kda,
+    "Experts": reference.experts,
+    "SituMLP": reference.situ_glu,
+}
+ROOT = Path(inspect.getfile(ops)).parents[2]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One piece of source: where it is from, the text, and line numbers (from 1) to mark."""
+
+    label: str
+    text: str
+    marked: tuple[int, ...] = ()
+
+
+def listings(model: KimiK3, block: Block) -> list[Listing]:
+    """Source of the block's class, of the class that uses it, and of the operator it calls."""
+    path = instances(model, block)[0]
+    own = [_class_of(model, name) for name in block.of]
+    found = [_listing(cls, _own_attributes(block)) for cls in own]
+    if path and len(own) == 1:
+        found += _call_site(model, path, own[0])
+    for cls in own:
+        if operator := OPERATORS.get(cls.__name__):
+            found.append(
+                _listing(operator, (), f"reference operator, the path that runs: {ops.path_in_use()}")
+            )
+    return found
+
+
+def lines_about(source: str, attributes: tuple[str, ...]) -> tuple[int, ...]:
+    """Lines of simple statements that mention `self.<attribute>` for any of the attributes."""
+    lines = set()
+    for statement in ast.walk(ast.parse(source)):
+        if not isinstance(statement, ast.stmt) or hasattr(statement, "body"):
+            continue
+        named = {
+            n.attr
+            for n in ast.walk(statement)
+            if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "self"
+        }
+        if named & set(attributes):
+            lines |= set(range(statement.lineno, statement.end_lineno + 1))
+    return tuple(sorted(lines))
+
+
+def config_names(text: str) -> list[str]:
+    """Config fields that a source mentions as `c.name` or `self.c.name`."""
+    return list(dict.fromkeys(re.findall(r"\bc\.([a-z_0-9]+)", text)))
+
+
+def summary_of(model: KimiK3, block: Block) -> str:
+    """First line of the class docstring."""
+    return (inspect.getdoc(_class_of(model, block.of[0])) or "").split("\n")[0]
+
+
+def _own_attributes(block: Block) -> tuple[str, ...]:
+    """Attributes of the class that are this block's; empty when the whole class is the block."""
+    inside = [leaf.split(".")[0] for leaf in (*block.leaves, *block.out) if not leaf.startswith(".")]
+    return tuple(dict.fromkeys(inside))
+
+
+def _call_site(model: KimiK3, path: str, own: type) -> list[Listing]:
+    """The method that calls this module, for modules whose class says little about their role."""
+    owner, _, attribute = path.rpartition(".")
+    user = type(model.get_submodule(owner))
+    if issubclass(user, nn.ModuleList) or not user.__module__.startswith("model.") or user is own:
+        return []
+    return [_listing(user, (attribute,), "used in")]
+
+
+@cache
+def _source(thing) -> str:
+    return textwrap.dedent(inspect.getsource(thing))
+
+
+def _listing(thing, attributes: tuple[str, ...], note: str = "") -> Listing:
+    text = _source(thing)
+    file = Path(inspect.getsourcefile(thing))
+    place = file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else thing.__module__
+    name = f"{note} {thing.__name__}" if note == "used in" else thing.__name__
+    label = f"{name} · {place}" + (f" · {note}" if note and note != "used in" else "")
+    return Listing(label, text, lines_about(text, attributes))
+
+
+def _class_of(model: KimiK3, name: str) -> type:
+    return next(type(m) for m in model.modules() if type(m).__name__ == name)

@@ -1,0 +1,252 @@
+"""Everything the page says about a block, joined from its YAML and the live module tree."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from diagrams import code, formula, spec
+from diagrams.instances import instances, is_parameter, layer_of, parameters, resolve
+from diagrams.sources import Source, source_of
+from diagrams.spec import Block
+from model import meta
+from model.accounting import Totals, count, totals
+from model.config import Config
+from model.kimi_k3 import KimiK3
+
+EXAMPLE = {"B": 1, "T": 17}  # the batch and length that concrete shapes are shown for
+
+
+@dataclass(frozen=True)
+class SymbolFact:
+    """A letter of the equation with what it stands for in the drawn model."""
+
+    symbol: str
+    text: str
+    name: str  # the point, parameter or Config field; "" for one defined by the equation
+    value: str  # of a Config field
+    shape: tuple[str, str]  # symbolic and concrete, or ("", "")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the ledger."""
+
+    id: str
+    title: str
+    kind: str
+    formula: str
+    filled: str
+    per_instance: int
+    count: int
+    total: int
+    share: float
+
+
+@dataclass(frozen=True)
+class BlockFacts:
+    """What the inspector shows of one block; numbers belong to the drawn model."""
+
+    id: str
+    title: str
+    kind: str
+    sub: str
+    summary: str
+    equation: str
+    symbols: list[SymbolFact]
+    notes: str
+    others: list[dict]
+    sources: list[Source]
+    confidence: str
+    listings: list[code.Listing]
+    legend: list[tuple[str, str]]
+    group: bool
+    params_formula: str
+    params_filled: str
+    per_instance: int | None  # None when the instances differ
+    count: int
+    total: int
+    share: float
+    where: str
+    layers: list[int]
+    inputs: list[tuple[str, str, str]]  # title of the source, symbolic, concrete
+    outputs: list[tuple[str, str, str]]  # point, symbolic, concrete
+    tensors: list[tuple[str, tuple[int, ...], int]]
+
+
+class Facts:
+    """Facts of one model; `Facts.of(name)` builds each model once."""
+
+    def __init__(self, name: str, model: KimiK3):
+        self.name = name
+        self.model = model
+        self.config: Config = model.config
+        self.sizes = self.config.sizes() | EXAMPLE
+        self._blocks: dict[str, BlockFacts] = {}
+
+    @staticmethod
+    @lru_cache(maxsize=8)
+    def of(name: str) -> "Facts":
+        return Facts(name, meta(name))
+
+    @cached_property
+    def totals(self) -> Totals:
+        return totals(self.model)
+
+    @cached_property
+    def kinds(self) -> dict[str, int]:
+        """Layers by kind of attention."""
+        return {kind: self.config.kinds.count(kind) for kind in ("kda", "mla")}
+
+    def rows(self) -> list[Row]:
+        """Leaf blocks that own parameters; their totals add up to the model's."""
+        leaves = [b for b in spec.blocks().values() if b.leaves and self.own_total(b)]
+        return [self._row(b) for b in leaves]
+
+    def instances(self, block: Block) -> list[str]:
+        return instances(self.model, block)
+
+    def per_instance(self, block: Block) -> int:
+        """Parameters of one instance, counted on the tensors themselves."""
+        return sum(p.numel() for p in parameters(self.model, block, self.instances(block)[0]).values())
+
+    def own_total(self, block: Block) -> int:
+        return self.per_instance(block) * len(self.instances(block))
+
+    def group_total(self, group: str) -> int:
+        table = spec.blocks()
+        inside = spec.view("model").inside(group)
+        ids = [i for i in inside if i in table] if group != "kimi_k3" else list(table)
+        return sum(self.own_total(table[i]) for i in ids if table[i].leaves)
+
+    def shape(self, text: str, path: str = "") -> tuple[str, str]:
+        """A shape expression as written, and with the numbers of this model."""
+        values = self.sizes
+        if "candidates" in text and path:
+            values = values | {"candidates": self.model.get_submodule(path).candidates}
+        if "candidates" in text and not path:
+            return text, ""
+        return text, "[" + ", ".join(str(n) for n in formula.shape(text, values)) + "]"
+
+    def block(self, block_id: str) -> BlockFacts:
+        """ValueError when there is no such block."""
+        if block_id not in self._blocks:
+            self._blocks[block_id] = self._describe(block_id)
+        return self._blocks[block_id]
+
+    def _describe(self, block_id: str) -> BlockFacts:
+        table = spec.blocks()
+        if block_id not in table:
+            raise ValueError(f"there is no block {block_id!r}; known: {', '.join(table)}")
+        block = table[block_id]
+        paths = self.instances(block)
+        group = not block.leaves
+        total = self.group_total(block_id) if group else self.own_total(block)
+        each = {count(self.model.get_submodule(p)) for p in paths} if group else {self.per_instance(block)}
+        layers = sorted({layer for p in paths if (layer := layer_of(p)) is not None})
+        listings = code.listings(self.model, block)
+        return BlockFacts(
+            id=block_id,
+            title=block.title,
+            kind=block.kind,
+            sub=formula.fill_braces(block.sub, self.sizes),
+            summary=block.summary or code.summary_of(self.model, block),
+            equation=block.equation.strip(),
+            symbols=[self._symbol(s, block) for s in block.symbols],
+            notes=formula.fill_braces(block.notes, self.sizes),
+            others=list(block.others),
+            sources=[source_of(s) for s in block.sources],
+            confidence=block.confidence,
+            listings=listings,
+            legend=self._legend(listings),
+            group=group,
+            params_formula="" if group else block.params,
+            params_filled="" if group else formula.filled(block.params, self.sizes),
+            per_instance=each.pop() if len(each) == 1 else None,
+            count=len(paths),
+            total=total,
+            share=total / self.totals.text,
+            where=self._where(layers, len(paths)),
+            layers=layers,
+            inputs=self._inputs(block_id),
+            outputs=[(point, *self.shape(s, self._mix(block, paths))) for point, s in block.out.items()],
+            tensors=self._tensors(block, paths[0]),
+        )
+
+    def edge_label(self, edge: spec.Edge) -> list[str]:
+        """Symbolic and concrete shape of what flows along an edge, shapes of equal points once."""
+        if edge.shape:
+            return list(self.shape(edge.shape))
+        block = spec.blocks()[edge.source]
+        shapes = [block.out[p] for p in edge.points or block.out if p in block.out] or list(
+            block.out.values()
+        )
+        symbolic = list(dict.fromkeys(shapes))
+        return [" ".join(symbolic), " ".join(self.shape(s)[1] for s in symbolic)]
+
+    def _row(self, block: Block) -> Row:
+        each, many = self.per_instance(block), len(self.instances(block))
+        filled = formula.filled(block.params, self.sizes)
+        share = each * many / self.totals.text
+        return Row(block.id, block.title, block.kind, block.params, filled, each, many, each * many, share)
+
+    def _symbol(self, s: spec.Symbol, block: Block) -> SymbolFact:
+        value = self.config.sizes().get(s.is_)
+        shape = self.shape(s.shape, self._mix(block, self.instances(block))) if s.shape else ("", "")
+        name = "" if s.is_ == "local" else s.is_
+        return SymbolFact(s.symbol, s.text, name, "" if value is None else f"{value:,}", shape)
+
+    def _mix(self, block: Block, paths: list[str]) -> str:
+        """The last mix of this role: the one with the most candidates; "" for other blocks."""
+        return paths[-1] if "AttnResMix" in block.of else ""
+
+    def _legend(self, listings: list[code.Listing]) -> list[tuple[str, str]]:
+        known = self.config.sizes()
+        names = [n for text in listings for n in code.config_names(text.text)]
+        return [(n, f"{known[n]:,}") for n in dict.fromkeys(names) if n in known]
+
+    def _where(self, layers: list[int], many: int) -> str:
+        if not layers:
+            return "once in the model"
+        if len(layers) == self.config.layers:
+            text = f"in all {len(layers)} layers"
+        else:
+            text = f"in {len(layers)} of {self.config.layers} layers: {ranges(layers)}"
+        return text if many == len(layers) else f"{many // len(layers)} {text}"
+
+    def _inputs(self, block_id: str) -> list[tuple[str, str, str]]:
+        titles = {b.id: b.title for b in spec.blocks().values()}
+        view = spec.view("model")
+        titles |= {n.id: n.title for n in view.nodes if n.title}
+        edges = [e for e in view.edges if e.target == block_id]
+        return [(titles[e.source], *self.edge_label(e)) for e in edges]
+
+    def _tensors(self, block: Block, path: str) -> list[tuple[str, tuple[int, ...], int]]:
+        rows = []
+        for leaf in block.leaves:
+            full = resolve(path, leaf)
+            if is_parameter(self.model, full):
+                rows.append(_tensor(full, tuple(self.model.get_parameter(full).shape)))
+        return rows
+
+
+def ranges(numbers: list[int]) -> str:
+    """ "0-2, 4-6, 8" for a sorted list."""
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and n == runs[-1][1] + 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _tensor(path: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...], int]:
+    """Official name with L for the layer and E for the expert, its shape, and all its elements."""
+    layer = layer_of(path)
+    name = path if layer is None else path.replace(f".layers.{layer}.", ".layers.L.")
+    elements = 1
+    for n in shape:
+        elements *= n
+    if ".experts." in name:
+        base, _, last = name.rpartition(".")
+        return f"{base}.E.{last}.weight, E = 0..{shape[0] - 1}", shape[1:], elements
+    return name, shape, elements

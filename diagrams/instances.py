@@ -1,0 +1,94 @@
+"""Where a block lives in a model: its instances, its parameters and its points."""
+
+import difflib
+import re
+from functools import lru_cache
+
+from torch import nn
+
+from diagrams.spec import Block
+from model.kimi_k3 import KimiK3
+from model.tracing import Probe
+
+
+def instances(model: KimiK3, block: Block) -> list[str]:
+    """Paths of all modules that play this role, in forward order. ValueError when there is none."""
+    modules = _modules(model)
+    patterns = [_pattern(at) for at in block.at]
+    found = [
+        path
+        for path, module in modules.items()
+        if any(p.fullmatch(path) for p in patterns)
+        and type(module).__name__ in block.of
+        and all(exists(model, resolve(path, leaf)) for leaf in block.leaves if leaf not in block.optional)
+    ]
+    if not found:
+        raise ValueError(_no_instance(model, block))
+    return found
+
+
+def resolve(path: str, relative: str) -> str:
+    """Full path of a leaf or point named relative to an instance; "." is itself, "../" goes up."""
+    if relative == ".":
+        return path
+    while relative.startswith("../"):
+        path, relative = path.rpartition(".")[0], relative[3:]
+    return f"{path}.{relative}" if path else relative
+
+
+def exists(model: KimiK3, path: str) -> bool:
+    return path in _modules(model) or path in _parameters(model)
+
+
+def is_parameter(model: KimiK3, path: str) -> bool:
+    return path in _parameters(model)
+
+
+def parameters(model: KimiK3, block: Block, path: str) -> dict[str, nn.Parameter]:
+    """Parameters that this instance owns, by full path."""
+    own = [resolve(path, leaf) for leaf in block.leaves]
+    table = _parameters(model)
+    return {p: table[p] for p in own if p in table}
+
+
+def points(model: KimiK3, block: Block, path: str) -> list[str]:
+    """Full paths of the block's outputs and probes at an instance."""
+    inner = [leaf for leaf in block.leaves if leaf not in block.out]
+    paths = [resolve(path, p) for p in (*block.out, *inner)]
+    return [p for p in paths if p in _modules(model)]
+
+
+def probes(model: KimiK3) -> set[str]:
+    return {path for path, module in _modules(model).items() if isinstance(module, Probe)}
+
+
+def layer_of(path: str) -> int | None:
+    """The layer a path lies in, None outside the stack."""
+    match = re.search(r"\.layers\.(\d+)(\.|$)", path)
+    return int(match[1]) if match else None
+
+
+@lru_cache(maxsize=16)
+def _modules(model: KimiK3) -> dict[str, nn.Module]:
+    return dict(model.named_modules())
+
+
+@lru_cache(maxsize=16)
+def _parameters(model: KimiK3) -> dict[str, nn.Parameter]:
+    return dict(model.named_parameters())
+
+
+def _pattern(at: str) -> re.Pattern:
+    return re.compile(re.escape(at).replace(r"\*", "[^.]+"))
+
+
+def _no_instance(model: KimiK3, block: Block) -> str:
+    at = f"{block.id}.yaml: no {' or '.join(block.of)} at {' or '.join(block.at)}"
+    classes = {type(m).__name__ for m in model.modules()}
+    for name in block.of:
+        if name not in classes:
+            close = difflib.get_close_matches(name, classes, 1)
+            return f"{at}: {name!r} is no class in this model" + (
+                f"; did you mean {close[0]!r}?" if close else ""
+            )
+    return f"{at} with the leaves {', '.join(block.leaves) or '(none)'}"

@@ -1,0 +1,171 @@
+"""What the YAML files say: blocks (roles in the model) and views (pictures of them)."""
+
+import difflib
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+HERE = Path(__file__).parent
+KINDS = ("structure", "attention", "ffn", "norm", "embed", "aux")
+EDGE_KINDS = ("flow", "sum", "store")
+REACHES = ("same", "previous", "first", "last", "before", "upto", "all")
+CONDITIONS = ("", "starts_block", "continues_block")
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A letter of an equation: `is_` names a point, a parameter, a Config field, or "local"."""
+
+    symbol: str
+    is_: str
+    text: str
+    shape: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One role in the model, as `blocks/<id>.yaml` describes it."""
+
+    id: str
+    title: str
+    kind: str
+    of: tuple[str, ...]
+    at: tuple[str, ...]
+    out: dict[str, str]
+    equation: str
+    symbols: tuple[Symbol, ...]
+    notes: str
+    sources: tuple[dict, ...]
+    leaves: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    sub: str = ""
+    summary: str = ""
+    params: str = "0"
+    flops: str = "0"
+    others: tuple[dict, ...] = ()
+    confidence: str = "A"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An arrow a -> b; `reach` tells which instances of `source` an instance of `target` reads."""
+
+    source: str
+    target: str
+    kind: str = "flow"
+    reach: str = "same"
+    when: str = ""
+    points: tuple[str, ...] = ()
+    label: str = ""
+    shape: str = ""
+    loop: bool = False
+
+
+@dataclass(frozen=True)
+class Node:
+    """A place in a view: a block, or an input or output that is no module (`io`)."""
+
+    id: str
+    parent: str | None = None
+    io: bool = False
+    title: str = ""
+    sub: str = ""
+    text: str = ""
+    variant: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """A picture: which blocks, inside which, joined how."""
+
+    id: str
+    title: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+    def children(self, parent: str | None) -> list[str]:
+        return [n.id for n in self.nodes if n.parent == parent]
+
+    def inside(self, group: str) -> list[str]:
+        """Every block below a group, at any depth."""
+        direct = self.children(group)
+        return [b for child in direct for b in (child, *self.inside(child))]
+
+
+@cache
+def blocks() -> dict[str, Block]:
+    """All blocks by id, in the order of the view. ValueError names the file and field at fault."""
+    found = {p.stem: _block(p) for p in sorted((HERE / "blocks").glob("*.yaml"))}
+    order = {n.id: i for i, n in enumerate(view("model").nodes)}
+    return dict(sorted(found.items(), key=lambda kv: order.get(kv[0], -1)))
+
+
+@cache
+def view(name: str) -> View:
+    """The view `views/<name>.yaml`."""
+    path = HERE / "views" / f"{name}.yaml"
+    if not path.exists():
+        known = sorted(p.stem for p in path.parent.glob("*.yaml"))
+        raise ValueError(f"there is no view {name!r}; known: {', '.join(known)}")
+    raw = yaml.safe_load(path.read_text())
+    nodes = tuple(_record(path, Node, n) for n in raw["nodes"])
+    edges = tuple(_edge(path, e) for e in raw["edges"])
+    _check_ends(path, {n.id for n in nodes}, nodes, edges)
+    return View(name, raw["title"], nodes, edges)
+
+
+def groups() -> set[str]:
+    """Ids of blocks that other blocks stand in."""
+    return {n.parent for n in view("model").nodes if n.parent} | {"kimi_k3"}
+
+
+def _block(path: Path) -> Block:
+    raw = yaml.safe_load(path.read_text())
+    raw["symbols"] = tuple(_record(path, Symbol, _renamed(s, "is", "is_")) for s in raw.get("symbols", ()))
+    for name in ("of", "at", "leaves", "optional", "others", "sources"):
+        value = raw.get(name, ())
+        raw[name] = (value,) if isinstance(value, str) else tuple(value)
+    raw["params"], raw["flops"] = str(raw.get("params", 0)), str(raw.get("flops", 0))
+    block = _record(path, Block, {"id": path.stem, **raw})
+    _known(path, "kind", block.kind, KINDS)
+    return block
+
+
+def _edge(path: Path, raw: dict) -> Edge:
+    raw = _renamed(_renamed(raw, "from", "source"), "to", "target")
+    raw["points"] = tuple(raw.get("points", ()))
+    edge = _record(path, Edge, raw)
+    _known(path, "kind", edge.kind, EDGE_KINDS)
+    _known(path, "reach", edge.reach, REACHES)
+    _known(path, "when", edge.when, CONDITIONS)
+    return edge
+
+
+def _renamed(raw: dict, old: str, new: str) -> dict:
+    return {(new if k == old else k): v for k, v in raw.items()}
+
+
+def _record(path: Path, kind: type, raw: dict):
+    """Build `kind` from a mapping; unknown and missing fields are one readable error."""
+    known = {f.name for f in fields(kind)}
+    for name in raw.keys() - known:
+        _known(path, "field", name, tuple(known))
+    try:
+        return kind(**raw)
+    except TypeError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+
+
+def _known(path: Path, what: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        close = difflib.get_close_matches(value, known, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; expected one of {', '.join(sorted(known))}"
+        raise ValueError(f"{path.name}: unknown {what} {value!r}{hint}")
+
+
+def _check_ends(path: Path, ids: set[str], nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
+    ends = [end for e in edges for end in (e.source, e.target)] + [n.parent for n in nodes if n.parent]
+    for end in ends:
+        _known(path, "node", end, tuple(ids))

@@ -1,0 +1,26 @@
+"""Models that many tests share; built once."""
+
+from pathlib import Path
+
+import pytest
+
+from model import load, meta
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    """The small model with seeded random weights."""
+    return load("k3-random")
+
+
+@pytest.fixture(scope="session")
+def full():
+    """The released model on the meta device."""
+    return meta("kimi-k3")

@@ -1,0 +1,232 @@
+"""Runs prompts through real models: one worker and one bounded queue per model, results by run id."""
+
+import hashlib
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import torch
+
+from app.spec import RunSpec
+from app.store import Store
+from model import Config, KimiK3, config_of, load, trace
+from model.kernels.ops import path_in_use
+from model.measure.readings import Readings, readings
+from model.presets import META_ONLY, PRESETS
+from model.tokenizer import ByteTokenizer, Piece
+
+LIMIT = 2048  # tokens of a prompt; attention keeps heads * T * T numbers per layer
+WAITING = 8  # jobs per model that may stand in line
+REMEMBERED = 48  # results in memory, about 1 MB each at most
+RUNNABLE = tuple(name for name in PRESETS if name not in META_ONLY)
+
+
+class Cancelled(Exception):
+    """The visitor stopped this run."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a forward pass showed. `random_weights`: the numbers say nothing about language."""
+
+    spec: RunSpec
+    random_weights: bool
+    config: Config
+    pieces: tuple[Piece, ...]
+    next: tuple[tuple[Piece, float], ...]  # likeliest first, with probability
+    readings: Readings
+    classes: Mapping[str, str]  # module path -> class name, in the model that ran
+    milliseconds: float
+    path: str  # implementation of the operators
+
+    @property
+    def id(self) -> str:
+        return self.spec.id
+
+
+@dataclass
+class Job:
+    """A run on its way. Read `stage`, `layer` at any time; `future` ends with a Run or an error."""
+
+    model: str
+    prompt: str
+    ids: list[int]
+    layers: int
+    stage: str = "waiting"  # then "loading", "running", "measuring"
+    layer: int = 0  # layers done
+    cancelled: bool = False
+    future: Future = field(default_factory=Future, repr=False)
+
+    @property
+    def over(self) -> bool:
+        return self.cancelled or self.future.done()
+
+    def cancel(self) -> None:
+        """Stop at the next point of the forward pass; the caller need not wait for it."""
+        self.cancelled = True
+
+    def enter(self, stage: str) -> None:
+        if self.cancelled:
+            raise Cancelled
+        self.stage = stage
+
+    def at_point(self, path: str) -> None:
+        if self.cancelled:
+            raise Cancelled
+        if done := _LAYER_DONE.fullmatch(path):
+            self.layer = int(done[1]) + 1
+
+
+_LAYER_DONE = re.compile(r"language_model\.model\.layers\.(\d+)\.prefix_sum")
+
+
+class Worker:
+    """One model, loaded on first use, and the thread that runs it."""
+
+    def __init__(self, name: str, source: str):
+        self.name, self.source = name, source
+        self.config = config_of(source)
+        self.tokenizer = ByteTokenizer()
+        self.random_weights = source in PRESETS
+        self.waiting = 0
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix=f"run-{name}")
+        self._model: KimiK3 | None = None
+        self.weights = ""
+        self.classes: dict[str, str] = {}
+
+    def start(self, work: Callable[[], None]) -> None:
+        self._threads.submit(work)
+
+    def model(self) -> KimiK3:
+        """The model itself; only the worker's own thread may ask."""
+        if self._model is None:
+            self._model = load(self.source)
+            self.weights = weights_hash(self._model)
+            self.classes = {path: type(m).__name__ for path, m in self._model.named_modules()}
+        return self._model
+
+    def encode(self, prompt: str) -> list[int]:
+        """Ids of a prompt; an empty one is the begin-of-text token alone."""
+        return self.tokenizer.encode(prompt) or [self.config.bos]
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class Runner:
+    """The models that run here, shared by all visitors and safe to call from any thread."""
+
+    def __init__(self, models: Mapping[str, str] | tuple[str, ...] = RUNNABLE, store: Store | None = None):
+        sources = dict(models) if isinstance(models, Mapping) else {name: name for name in models}
+        self._workers = {name: Worker(name, source) for name, source in sources.items()}
+        self._store = Store() if store is None else store
+        self._results: OrderedDict[str, Run] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._workers)
+
+    def random_weights(self, model: str) -> bool:
+        return self._worker(model).random_weights
+
+    def config(self, model: str) -> Config:
+        return self._worker(model).config
+
+    def count(self, model: str, prompt: str) -> int:
+        """Tokens of a prompt."""
+        return len(self._worker(model).encode(prompt))
+
+    def result(self, run_id: str) -> Run | None:
+        """A finished run that is still in memory."""
+        with self._lock:
+            if run := self._results.get(run_id):
+                self._results.move_to_end(run_id)
+            return run
+
+    def spec(self, run_id: str) -> RunSpec | None:
+        """What a run was, from memory or the store; None when neither knows it."""
+        run = self.result(run_id)
+        return run.spec if run else self._store.get(run_id)
+
+    def submit(self, model: str, prompt: str) -> Job:
+        """Put a prompt in line. ValueError for one that is too long, an unknown model or a full line."""
+        worker = self._worker(model)
+        ids = worker.encode(prompt)
+        limit = min(LIMIT, worker.config.max_positions)
+        if len(ids) > limit:
+            raise ValueError(f"The prompt has {len(ids):,} tokens; a run here takes at most {limit:,}.")
+        job = Job(model, prompt, ids, worker.config.layers)
+        with self._lock:
+            if worker.waiting >= WAITING:
+                raise ValueError(f"{WAITING} runs already wait for {model}; please try again in a moment.")
+            worker.waiting += 1
+        worker.start(lambda: self._work(worker, job))
+        return job
+
+    def close(self) -> None:
+        """Finish what runs, drop what waits."""
+        for worker in self._workers.values():
+            worker.close()
+
+    def _worker(self, model: str) -> Worker:
+        if model not in self._workers:
+            raise ValueError(f"{model} does not run here; these do: {', '.join(self._workers)}")
+        return self._workers[model]
+
+    def _work(self, worker: Worker, job: Job) -> None:
+        try:
+            job.future.set_result(self._run(worker, job))
+        except BaseException as error:  # whoever waits for the job gets it
+            job.future.set_exception(error)
+        finally:
+            with self._lock:
+                worker.waiting -= 1
+
+    def _run(self, worker: Worker, job: Job) -> Run:
+        job.enter("loading")
+        model = worker.model()
+        spec = RunSpec(job.model, worker.weights, job.prompt)
+        if known := self.result(spec.id):
+            return known
+        job.enter("running")
+        run = _forward(worker, model, spec, job)
+        self._store.put(spec)
+        with self._lock:
+            self._results[spec.id] = run
+            while len(self._results) > REMEMBERED:
+                self._results.popitem(last=False)
+        return run
+
+
+def _forward(worker: Worker, model: KimiK3, spec: RunSpec, job: Job) -> Run:
+    start = time.perf_counter()
+    passed = trace(model, torch.tensor(job.ids), on_point=job.at_point)
+    milliseconds = (time.perf_counter() - start) * 1000
+    job.enter("measuring")
+    found = readings(passed)
+    piece = worker.tokenizer.piece
+    return Run(
+        spec=spec,
+        random_weights=worker.random_weights,
+        config=worker.config,
+        pieces=tuple(map(piece, job.ids)),
+        next=tuple((piece(int(i)), float(p)) for i, p in zip(found.next_ids, found.next_probs, strict=True)),
+        readings=found,
+        classes=worker.classes,
+        milliseconds=milliseconds,
+        path=path_in_use(),
+    )
+
+
+def weights_hash(model: KimiK3) -> str:
+    """Twelve hex digits that stand for all numbers of a model."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
+    return digest.hexdigest()[:12]

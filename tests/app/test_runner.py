@@ -1,0 +1,191 @@
+"""Runs of real prompts: in line, apart from each other, with progress, cancel and limits."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from app import runner as module
+from app.runner import Cancelled, Runner
+from app.store import Store
+from model import load, trace
+
+
+@pytest.fixture(scope="module")
+def runner():
+    runner = Runner()
+    yield runner
+    runner.close()
+
+
+def wait(job, seconds=60):
+    return job.future.result(timeout=seconds)
+
+
+def slow(monkeypatch, seconds=0.02):
+    """Make each point of a pass take its time."""
+    plain = module.Job.at_point
+
+    def at_point(job, path):
+        time.sleep(seconds)
+        plain(job, path)
+
+    monkeypatch.setattr(module.Job, "at_point", at_point)
+
+
+def test_nothing_loads_before_the_first_run():
+    runner = Runner()
+    assert runner._workers["k3-random"]._model is None
+    assert runner.names == ("k3-random",)
+    assert runner.count("k3-random", "héllo") == 6
+
+
+def test_a_run_equals_a_plain_forward(runner):
+    run = wait(runner.submit("k3-random", "plain"))
+    logits = trace(load("k3-random"), torch.tensor(list(b"plain"))).logits[0, -1]
+    assert [p.id for p in run.pieces] == list(b"plain")
+    assert run.next[0][0].id == int(logits.argmax())
+    assert run.next[0][1] == pytest.approx(float(logits.softmax(-1).max()), rel=1e-5)
+    assert run.random_weights
+    assert run.path == module.path_in_use()
+    assert run.milliseconds > 0
+    assert run.readings.counts.sum(-1).tolist() == [5 * run.config.top_k] * len(run.readings.counts)
+
+
+def test_the_same_prompt_is_run_once(runner):
+    assert wait(runner.submit("k3-random", "once")) is wait(runner.submit("k3-random", "once"))
+
+
+def test_run_ids_are_stable_over_processes():
+    first, second = (wait(Runner().submit("k3-random", "stable")) for _ in range(2))
+    assert first.id == second.id
+    assert first.spec.weights == second.spec.weights
+
+
+def test_an_empty_prompt_is_the_begin_token_alone(runner):
+    run = wait(runner.submit("k3-random", ""))
+    assert [p.text for p in run.pieces] == ["[BOS]"]
+
+
+def test_2048_tokens_are_taken_and_2049_refused(runner):
+    job = runner.submit("k3-random", "x" * 2048)
+    job.cancel()
+    assert len(job.ids) == 2048
+    with pytest.raises(ValueError, match=r"2,049 tokens.*at most 2,048"):
+        runner.submit("k3-random", "x" * 2049)
+    with pytest.raises(ValueError, match=r"at most 2,048"):
+        runner.submit("k3-random", "é" * 1025)
+
+
+def test_a_model_without_weights_is_refused_by_name(runner):
+    with pytest.raises(ValueError, match="kimi-k3 does not run here; these do: k3-random"):
+        runner.submit("kimi-k3", "x")
+
+
+def test_progress_only_grows_and_ends_at_the_last_layer(monkeypatch):
+    slow(monkeypatch, 0.002)
+    job, seen = Runner().submit("k3-random", "progress"), []
+    while not job.over:
+        seen.append((job.stage, job.layer))
+        time.sleep(0.002)
+    layers = [layer for _, layer in seen]
+    assert layers == sorted(layers)
+    assert len(set(layers)) > 3
+    stages = list(dict.fromkeys(stage for stage, _ in seen))
+    order = ["waiting", "loading", "running", "measuring"]
+    assert stages == [s for s in order if s in stages]
+    assert job.layer == job.layers
+
+
+def test_cancel_ends_a_running_pass_and_the_next_one_works(monkeypatch):
+    slow(monkeypatch)
+    runner = Runner()
+    job = runner.submit("k3-random", "stop me")
+    while job.layer < 1:
+        time.sleep(0.005)
+    job.cancel()
+    assert job.over
+    with pytest.raises(Cancelled):
+        wait(job)
+    assert job.layer < job.layers
+    monkeypatch.undo()
+    assert wait(runner.submit("k3-random", "stop me")).spec.prompt == "stop me"
+
+
+def test_a_cancelled_job_in_line_never_starts(monkeypatch):
+    slow(monkeypatch, 0.005)
+    runner = Runner()
+    first, second = runner.submit("k3-random", "first"), runner.submit("k3-random", "second")
+    second.cancel()
+    wait(first)
+    with pytest.raises(Cancelled):
+        wait(second)
+    assert second.stage == "waiting"
+
+
+def test_the_line_is_bounded(monkeypatch):
+    slow(monkeypatch, 0.005)
+    runner = Runner()
+    jobs = [runner.submit("k3-random", f"{i}") for i in range(module.WAITING)]
+    with pytest.raises(ValueError, match="already wait"):
+        runner.submit("k3-random", "one more")
+    for job in jobs:
+        job.cancel()
+    for job in jobs:
+        with pytest.raises(Cancelled):
+            wait(job)
+    assert wait(runner.submit("k3-random", "room again"))
+
+
+def test_runs_of_many_visitors_never_mix(runner):
+    prompts = [f"visitor {i} says {'ab'[i % 2] * (i + 1)}" for i in range(module.WAITING)]
+    got: dict[str, object] = {}
+
+    def visit(prompt):
+        got[prompt] = wait(runner.submit("k3-random", prompt))
+
+    threads = [threading.Thread(target=visit, args=(p,)) for p in prompts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lone = Runner()
+    for prompt in prompts:
+        run = got[prompt]
+        assert bytes(p.id for p in run.pieces).decode() == prompt
+        alone = wait(lone.submit("k3-random", prompt))
+        np.testing.assert_allclose(run.readings.residual.rms, alone.readings.residual.rms, rtol=1e-5)
+        np.testing.assert_array_equal(run.readings.counts, alone.readings.counts)
+
+
+def test_two_models_run_side_by_side():
+    runner = Runner({"a": "k3-random", "b": "k3-random"})
+    jobs = [runner.submit(name, "same") for name in "ab"]
+    first, second = map(wait, jobs)
+    assert first.id != second.id
+    np.testing.assert_array_equal(first.readings.counts, second.readings.counts)
+
+
+def test_a_spec_comes_back_from_the_store_after_a_restart(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    run = wait(Runner(store=Store(path)).submit("k3-random", "kept"))
+    later = Runner(store=Store(path))
+    assert later.result(run.id) is None
+    assert later.spec(run.id) == run.spec
+    assert later.spec("aaaaaaaaaaaa") is None
+
+
+def test_an_error_inside_reaches_the_one_who_waits(monkeypatch):
+    monkeypatch.setattr(module, "readings", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        wait(Runner().submit("k3-random", "x"))
+
+
+def test_memory_of_a_long_run_is_dropped(runner):
+    run = wait(runner.submit("k3-random", "y" * 512))
+    kept = [run.readings.residual.rms, run.readings.residual.peak, run.readings.counts]
+    kept += [a for r in run.readings.routing.values() for a in (r.index, r.weight, r.margin)]
+    assert all(a.base is None or a.base.nbytes <= a.nbytes for a in kept)  # no view of something larger
+    assert sum(a.nbytes for a in kept) < 300_000

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote_plus
 
+from diagrams.graph import OPEN
+
 VIEWS = ("model", "lab", "ledger")
 TABS = ("overview", "params", "code", "live")
 VERSION = 1
@@ -73,7 +75,9 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _layer(text: str, known: Known, values: dict[str, Any]) -> int:
+def _layer(text: str, known: Known, values: dict[str, Any]) -> int | None:
+    if not text:
+        return None
     number, layers = _number(text), known.layers.get(values["model"])
     if layers is not None and number >= layers:
         raise ValueError(f"{values['model']} has layers 0 to {layers - 1}")
@@ -93,11 +97,10 @@ def _choice(names: tuple[str, ...], what: str):
     return lambda text, _known, _values: _one_of(names, text, what)
 
 
-def _index(text: str, _known, _values) -> int:
-    return _number(text)
+def _index(text: str, _known, _values) -> int | None:
+    return _number(text) if text else None
 
 
-OPEN = ("decoder_layer", "kda", "latent_moe")
 FIELDS = (
     Field("model", "model", "kimi-k3", _model),
     Field("view", "view", "model", _choice(VIEWS, "view")),
@@ -114,7 +117,7 @@ FIELDS = (
     Field("compare", "compare", "", _model_or_none),
 )
 DEFAULTS = {f.name: f.default for f in FIELDS}
-_BY_KEY = {f.key: f for f in FIELDS}
+_KEYS = {f.key for f in FIELDS}
 
 
 def _decode(text: str) -> str:
@@ -133,31 +136,40 @@ def _problem(part: str, error: Exception) -> str:
     return f"“{shown}” could not be read: {error}."
 
 
-def _default(f: Field) -> Any:
-    return list(f.default) if isinstance(f.default, tuple) else f.default
+def _read_all(parts: dict[str, str], known: Known, values: dict[str, Any]) -> list[str]:
+    """Put what the parts say into the values; the problems found, as sentences."""
+    problems = []
+    for f in FIELDS:
+        if f.key in parts:
+            try:
+                values[f.name] = f.read(_decode(parts[f.key].partition("=")[2]), known, values)
+            except ValueError as error:
+                problems.append(_problem(parts[f.key], error))
+    return problems
 
 
 def parse(search: str, known: Known) -> Link:
     """Read a query string, with or without its question mark. What cannot be read keeps its default."""
-    parts, unknown, problems = {}, [], []
+    parts, unknown = {}, []
     for part in filter(None, search.removeprefix("?").split("&")):
         key = part.partition("=")[0]
-        if key in _BY_KEY or key == "v":
+        if key in _KEYS or key == "v":
             parts[key] = part
         else:
             unknown.append(part)
-    values: dict[str, Any] = {}
-    for f in FIELDS:
-        values[f.name] = _default(f)
-        if f.key not in parts:
-            continue
-        try:
-            values[f.name] = f.read(_decode(parts[f.key].partition("=")[2]), known, values)
-        except ValueError as error:
-            problems.append(_problem(parts[f.key], error))
+    values = {f.name: list(f.default) if isinstance(f.default, tuple) else f.default for f in FIELDS}
+    problems = _read_all(parts, known, values)
     if "v" in parts and parts["v"] != f"v={VERSION}":
         problems.append(_problem(parts["v"], ValueError("this link is from another version of k3scope")))
     return Link(values, tuple(unknown), tuple(problems))
+
+
+def changes(search: str, known: Known, values: dict[str, Any]) -> dict[str, Any]:
+    """Only the fields that a piece of a link names, read against the values there are."""
+    parts = {part.partition("=")[0]: part for part in search.split("&")}
+    after = dict(values)
+    _read_all(parts, known, after)
+    return {f.name: after[f.name] for f in FIELDS if f.key in parts}
 
 
 def format(values: dict[str, Any], unknown: Iterable[str] = ()) -> str:

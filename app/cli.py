@@ -1,0 +1,28 @@
+"""The command line: the same functions that the page calls."""
+
+import argparse
+import sys
+
+from app.commands import params, serve, trace
+
+COMMANDS = (serve, params, trace)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; what a person typed wrong ends in one sentence and exit status 2."""
+    parser = argparse.ArgumentParser(prog="k3scope", description="Kimi K3 as it is.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in COMMANDS:
+        name = module.__name__.rpartition(".")[2]
+        sub = commands.add_parser(name, help=module.__doc__.split("\n")[0], description=module.__doc__)
+        module.arguments(sub)
+        sub.set_defaults(run=module.run)
+    options = parser.parse_args(argv)
+    try:
+        options.run(options)
+    except ValueError as error:
+        print(f"k3scope: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader has seen enough
+        sys.stderr.close()
+    return 0

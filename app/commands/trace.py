@@ -1,0 +1,68 @@
+"""Run ids or a prompt through a model and write every inner tensor to a safetensors file."""
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from model import load
+from model.kimi_k3 import KimiK3
+from model.tokenizer import ByteTokenizer
+from model.trace import official_trace
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+
+
+def arguments(parser) -> None:
+    parser.add_argument("model", nargs="?", default="k3-random", help="preset or checkpoint folder")
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument("--prompt", help="text, read by the model's tokenizer")
+    given.add_argument("--ids", help="token ids: 1,2,3")
+    given.add_argument("--ids-file", help="safetensors file with one integer tensor [T] or [B, T]")
+    parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", required=True, help="file to write")
+
+
+def run(options) -> None:
+    model = load(options.model, DTYPES[options.dtype], _device(options.device))
+    ids = _ids(options, model).to(options.device)
+    tensors = official_trace(model, ids)
+    save_file(tensors, options.out)
+    print(f"{options.out}: {len(tensors)} tensors of a forward over {tuple(ids.shape)} ids")
+
+
+def _ids(options, model: KimiK3) -> torch.Tensor:
+    if options.ids_file:
+        return _ids_of_file(Path(options.ids_file))
+    if options.ids is not None:
+        try:
+            return torch.tensor([[int(part) for part in options.ids.split(",")]])
+        except ValueError:
+            raise ValueError(f"--ids {options.ids!r}: expected whole numbers such as 1,2,3") from None
+    tokenizer = ByteTokenizer()
+    if model.config.vocab != tokenizer.vocab:
+        raise ValueError(
+            f"{options.model} has no tokenizer here (vocabulary {model.config.vocab}); give --ids"
+        )
+    return torch.tensor([[model.config.bos, *tokenizer.encode(options.prompt)]])
+
+
+def _ids_of_file(path: Path) -> torch.Tensor:
+    try:
+        tensors = load_file(path)
+    except (FileNotFoundError, SafetensorError) as error:
+        raise ValueError(f"{path}: not a safetensors file that can be read ({error})") from None
+    whole = [t for t in tensors.values() if not t.is_floating_point()]
+    if len(whole) != 1:
+        raise ValueError(f"{path}: has {len(whole)} integer tensors; expected exactly one, [T] or [B, T]")
+    return whole[0]
+
+
+def _device(name: str) -> str:
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError):
+        raise ValueError(f"there is no device {name!r} on this machine") from None
+    return name

@@ -1,0 +1,54 @@
+"""The page: one visitor's state, the parts that show it, and the template they stand in."""
+
+import panel as pn
+
+from app import html, link
+from app.address import Address
+from app.parts.diagram import diagram
+from app.parts.header import header, title
+from app.parts.inspector import TABS, inspector
+from app.parts.ledger import ledger
+from app.parts.stage import VIEWS, stage
+from app.shell import SLOTS, Shell
+from app.state import State
+from diagrams import spec
+from model.presets import PRESETS, preset
+
+
+def known(models: tuple[str, ...] = tuple(PRESETS)) -> link.Known:
+    """What a link may name."""
+    return link.Known(
+        models=models,
+        blocks=frozenset(spec.blocks()),
+        groups=frozenset(spec.groups()),
+        layers={name: preset(name).layers for name in models},
+    )
+
+
+def visit(search: str) -> tuple[State, Address]:
+    """The state that a link asks for, and the address that follows it."""
+    state = State()
+    return state, Address(state, known(), search)
+
+
+def page(state: State, address: Address, dock, live, lab) -> pn.Template:
+    """The whole page for one visitor; dock, live and lab are viewables built on the same state."""
+    shell = Shell(state, known())
+    for part in (header, stage, inspector, ledger):
+        part(state, shell)
+    template = pn.Template(html.template("page.html"))
+    places = {"diagram": diagram(state), "dock": dock, "live": live, "lab": lab}
+    for name, viewable in (places | {"shell": shell, "address": address.component}).items():
+        template.add_panel(name, viewable)
+    models = known().models
+    for name, value in {
+        "now": shell.now,
+        "slots": {slot: getattr(shell, slot) for slot in SLOTS},
+        "models": models,
+        "titles": {name: title(name) for name in models},
+        "views": VIEWS,
+        "tabs": TABS,
+        "sketch": "",
+    }.items():
+        template.add_variable(name, value)
+    return template

@@ -1,0 +1,50 @@
+"""The drawing of the model: a scene laid out in Python, drawn and walked in the browser."""
+
+from pathlib import Path
+
+import param
+from panel.custom import JSComponent
+
+from app.state import State
+from assets import ROOT
+from diagrams import graph, spec
+
+
+class Diagram(JSComponent):
+    """Draws a scene; a click selects, the toggle of a group asks to open or close it."""
+
+    scene = param.Dict({}, doc="boxes and edges with coordinates, from diagrams.graph.scene")
+    selected = param.String("")
+    dark = param.Boolean(False)
+
+    _esm = Path(ROOT / "diagram.js")
+    _stylesheets = [Path(ROOT / "diagram.css")]  # noqa: RUF012: Panel's own name for it
+
+    def __init__(self, on_toggle, **params):
+        super().__init__(**params)
+        self._on_toggle = on_toggle
+
+    def _handle_msg(self, data) -> None:
+        if isinstance(data, dict) and data.get("type") == "toggle" and data.get("id") in spec.groups():
+            self._on_toggle(data["id"])
+
+
+def diagram(state: State) -> Diagram:
+    """The drawing of the state's model, kept in step both ways."""
+
+    def scene():
+        return graph.scene(state.model, "model", tuple(sorted(state.open)))
+
+    drawn = Diagram(
+        state.toggle, scene=scene(), selected=state.select, dark=state.dark, sizing_mode="stretch_both"
+    )
+
+    def chosen(event):
+        if event.new == "" or event.new in spec.blocks():
+            state.select = event.new
+
+    drawn.param.watch(chosen, "selected")
+    state.param.watch(lambda *_: setattr(drawn, "scene", scene()), ["model", "open"])
+    state.param.watch(lambda event: setattr(drawn, "selected", event.new), "select")
+    state.param.watch(lambda event: setattr(drawn, "dark", event.new), "dark")
+    return drawn

@@ -1,0 +1,29 @@
+"""The header: which model is drawn, and its size in one line."""
+
+from app.html import render
+from app.shell import Shell
+from app.state import State
+from diagrams.facts import Facts
+
+TITLES = {"kimi-k3": "Kimi K3"}
+
+
+def title(model: str) -> str:
+    """How a model is called on the page: the release by its name, others as they are registered."""
+    return TITLES.get(model, model)
+
+
+def header(state: State, shell: Shell) -> None:
+    """Fill the header now and whenever another model is drawn; name what the link got wrong."""
+
+    def show(*_):
+        facts = Facts.of(state.model)
+        shell.facts = render("facts.html", totals=facts.totals, layers=facts.config.layers, kinds=facts.kinds)
+
+    def complain(*_):
+        shell.problems = render("problems.html", problems=state.problems)
+
+    state.param.watch(show, "model")
+    state.param.watch(complain, "problems")
+    show()
+    complain()

@@ -1,0 +1,43 @@
+"""The browser's half of the page: the fixed places of the template, filled and listened to."""
+
+from pathlib import Path
+
+import param
+from panel.custom import JSComponent
+
+from app import link
+from app.state import State
+from assets import ROOT
+
+SLOTS = ("facts", "problems", "crumbs", "layers", "subject", "overview", "parameters", "code", "ledger")
+
+
+class Shell(JSComponent):
+    """Fills the slots of page.html with HTML made here, and brings clicks on `data-go` back to the state."""
+
+    facts = param.String()
+    problems = param.String()
+    crumbs = param.String()
+    layers = param.String()
+    subject = param.String()
+    overview = param.String()
+    parameters = param.String()
+    code = param.String()
+    ledger = param.String()
+    now = param.Dict({}, doc="what is chosen: view, tab, model, select, layer, and the window's title")
+    said = param.String("", doc="announced to screen readers when it changes")
+    dark = param.Boolean(False, doc="what the browser shows; set there")
+
+    _esm = Path(ROOT / "shell.js")
+
+    def __init__(self, state: State, known: link.Known, **more):
+        super().__init__(width=0, height=0, margin=0, **more)
+        self._state, self._known = state, known
+        self.param.watch(lambda event: setattr(state, "dark", event.new), "dark")
+        state.param.watch(lambda event: setattr(self, "said", event.new), "notice")
+
+    def _handle_msg(self, data) -> None:
+        """A click on `data-go="select=kda&tab=code"`: the words of the link, read with the same care."""
+        wanted = data.get("go") if isinstance(data, dict) else None
+        if isinstance(wanted, str):
+            self._state.param.update(**link.changes(wanted, self._known, self._state.linked()))

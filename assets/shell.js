@@ -1,0 +1,177 @@
+// Brings the fixed places of page.html to life: slots, tabs, theme, share, the inspector's border, the connection.
+const SLOTS = ["facts", "problems", "crumbs", "layers", "subject", "overview", "parameters", "code", "ledger"]
+const root = document.documentElement
+const $ = (id) => document.getElementById(id)
+const all = (query, from = document) => [...from.querySelectorAll(query)]
+const stored = (key, value) => {
+  try {
+    if (value === undefined) return localStorage.getItem(key)
+    localStorage.setItem(key, value)
+  } catch { return null } // storage may be refused
+}
+const say = (text) => { $("says").textContent = text }
+
+// --- formulas: MathJax is large, so it comes with the first formula, from where Bokeh's own script came
+let mathjax = null
+const load_mathjax = () => mathjax ??= new Promise((resolve, reject) => {
+  const bokeh = document.querySelector('script[src*="/bokeh.min.js"], script[src*="/bokeh.js"]')
+  const script = document.createElement("script")
+  script.src = bokeh.src.replace(/bokeh(\.min)?\.js/, "bokeh-mathjax.min.js")
+  script.onload = () => resolve(Bokeh.require("models/text/mathjax"))
+  script.onerror = reject
+  document.head.append(script)
+})
+const typeset = async (slot) => {
+  const formulas = all("[data-tex]", slot)
+  if (!formulas.length) return
+  const { tex2svg, MathJax } = await load_mathjax()
+  const draw = tex2svg ?? MathJax.tex2svg
+  for (const formula of formulas) {
+    const drawn = draw(formula.dataset.tex, { display: formula.tagName === "DIV" })
+    formula.setAttribute("role", "math")
+    formula.setAttribute("aria-label", formula.dataset.tex)
+    formula.replaceChildren(drawn)
+  }
+}
+
+// --- what is chosen
+const tabs_of = (list) => all("[role=tab]", list)
+const choose_tab = (tab) => {
+  for (const other of tabs_of(tab.closest("[role=tablist]"))) {
+    const on = other === tab
+    other.setAttribute("aria-selected", on)
+    other.tabIndex = on ? 0 : -1
+    $(other.getAttribute("aria-controls")).hidden = !on
+  }
+}
+const mark = (now) => {
+  for (const row of all("[data-block]")) row.toggleAttribute("data-current", row.dataset.block === now.select)
+  const layers = all("#layers button")
+  layers.forEach((cell, index) => {
+    cell.setAttribute("aria-pressed", index === now.layer)
+    cell.tabIndex = index === (now.layer ?? 0) ? 0 : -1
+  })
+}
+
+// --- the inspector: a column with a border to drag, a sheet on a phone
+const phone = matchMedia("(max-width: 759px)")
+const show_inspector = (open) => {
+  root.classList.toggle("no-inspector", !open)
+  $("reopen").setAttribute("aria-expanded", open)
+}
+const drag_border = (border) => {
+  const width = () => $("inspector").getBoundingClientRect().width
+  const set = (px) => {
+    const fits = Math.round(Math.min(Math.max(px, 320), innerWidth * 0.6))
+    root.style.setProperty("--inspector", `${fits}px`)
+    border.setAttribute("aria-valuenow", fits)
+    stored("k3scope-inspector", fits)
+  }
+  const before = Number(stored("k3scope-inspector"))
+  if (before) set(before)
+  border.onpointerdown = (event) => {
+    border.setPointerCapture(event.pointerId)
+    border.onpointermove = (move) => set(innerWidth - move.clientX)
+    border.onpointerup = () => { border.onpointermove = null }
+  }
+  border.onkeydown = (event) => {
+    const step = { ArrowLeft: 16, ArrowRight: -16 }[event.key]
+    if (step) set(width() + step)
+  }
+}
+
+// --- theme: the system's until the visitor chooses
+const system = matchMedia("(prefers-color-scheme: dark)")
+const is_dark = () => root.classList.contains("dark")
+const apply_theme = (model) => {
+  const chosen = stored("k3scope-theme")
+  root.classList.toggle("dark", chosen ? chosen === "dark" : system.matches)
+  $("theme").setAttribute("aria-pressed", is_dark())
+  model.dark = is_dark()
+}
+
+// --- share: the clipboard needs https or localhost; the old command serves plain http
+const copy = async (text) => {
+  if (navigator.clipboard && isSecureContext) return navigator.clipboard.writeText(text)
+  const area = document.createElement("textarea")
+  area.value = text
+  document.body.append(area)
+  area.select()
+  const done = document.execCommand("copy")
+  area.remove()
+  if (!done) throw new Error("refused")
+}
+const share = async (button) => {
+  let told = "Link copied"
+  try { await copy(location.href) } catch { told = "Copy the address bar" }
+  say(told)
+  button.dataset.told = told
+  setTimeout(() => delete button.dataset.told, 2000)
+}
+
+const arrows = (event, items) => {
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key]
+  const edge = { Home: 0, End: items.length - 1 }[event.key]
+  if (step === undefined && edge === undefined) return null
+  event.preventDefault()
+  const at = items.indexOf(document.activeElement)
+  return items[edge ?? (at + step + items.length) % items.length]
+}
+
+export function render({ model, el }) {
+  el.hidden = true
+  const stop = new AbortController()
+  const on = (target, type, handler) => target.addEventListener(type, handler, { signal: stop.signal })
+  const go = (where) => model.send_msg({ go: where })
+
+  const fill = (name) => {
+    const slot = document.querySelector(`[data-slot=${name}]`)
+    slot.innerHTML = model[name]
+    mark(model.now)
+    typeset(slot)
+  }
+  let before = model.now
+  const sync = () => {
+    const now = model.now
+    for (const key of ["view", "tab"]) choose_tab($(`${key}-${now[key]}`))
+    $("model").value = now.model
+    document.title = now.title
+    mark(now)
+    if (now.select && now.select !== before.select) show_inspector(true)
+    before = now
+  }
+
+  on(document, "click", (event) => {
+    const target = event.target.closest?.("[data-go]")
+    if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return
+    event.preventDefault()
+    if (target.role === "tab" || target.getAttribute("role") === "tab") choose_tab(target)
+    if (target.dataset.go.includes("select=")) show_inspector(true)
+    go(target.dataset.go)
+  })
+  on(document, "keydown", (event) => {
+    const list = event.target.closest?.("[role=tablist]")
+    const next = list && arrows(event, tabs_of(list))
+    if (next) { next.focus(); next.click() }
+    const cell = event.target.closest?.("#layers button") && arrows(event, all("#layers button"))
+    if (cell) cell.focus()
+    if (event.key === "Escape" && $("inspector").contains(event.target)) show_inspector(false)
+  })
+  on($("model"), "change", () => go(`model=${encodeURIComponent($("model").value)}`))
+  on($("share"), "click", () => share($("share")))
+  on($("theme"), "click", () => { stored("k3scope-theme", is_dark() ? "light" : "dark"); apply_theme(model) })
+  on(system, "change", () => apply_theme(model))
+  on($("close"), "click", () => { show_inspector(false); $("reopen").focus() })
+  on($("reopen"), "click", () => show_inspector(true))
+  drag_border($("border"))
+
+  for (const name of SLOTS) { model.on(name, () => fill(name)); fill(name) }
+  model.on("now", sync)
+  model.on("said", () => say(model.said))
+  model.document?.on_event?.("connection_lost", () => { $("lost").hidden = false })
+  apply_theme(model)
+  show_inspector(!phone.matches || Boolean(model.now.select))
+  sync()
+  root.classList.add("live")
+  model.on("remove", () => stop.abort())
+}

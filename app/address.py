@@ -10,7 +10,7 @@ from app.state import State
 from assets import ROOT
 
 # a change of one of these is a step that Back undoes; the rest only adjusts the current entry
-STEPS = {"model", "view", "select", "ran", "prompt"}
+STEPS = {"model", "view", "select", "prompt"}
 
 
 class UrlState(JSComponent):

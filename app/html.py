@@ -38,6 +38,11 @@ def prose(markdown: str) -> Markup:
     return Markup(_markdown.render(markdown))
 
 
+def breakable(name: str) -> Markup:
+    """A dotted name that may break after its dots."""
+    return Markup(".<wbr>").join(name.split("."))
+
+
 def number(value: int) -> str:
     return f"{value:,}"
 
@@ -59,5 +64,5 @@ def percent(part: int, whole: int) -> str:
     return f"{share:.2f}%" if share >= 0.1 or not part else f"{share:.3f}%"
 
 
-_environment.filters |= {"number": number, "short": short, "prose": prose}
+_environment.filters |= {"number": number, "short": short, "breakable": breakable, "prose": prose}
 _environment.globals |= {"percent": percent, "asset": asset}

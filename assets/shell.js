@@ -31,8 +31,16 @@ const typeset = async (slot) => {
     formula.setAttribute("role", "math")
     formula.setAttribute("aria-label", formula.dataset.tex)
     formula.replaceChildren(drawn)
+    if (formula.tagName === "DIV") shrink(formula)
   }
 }
+// a formula wider than its column gets smaller, down to where it is still read; then it scrolls
+const shrink = (formula) => {
+  formula.style.fontSize = ""
+  const room = formula.clientWidth - 24, wide = formula.querySelector("svg").getBoundingClientRect().width
+  if (wide > room && room > 0) formula.style.fontSize = `${Math.max(room / wide, 0.55) * 100}%`
+}
+const widths = new ResizeObserver(() => all(".equation[role=math]").forEach(shrink))
 
 // --- what is chosen
 const tabs_of = (list) => all("[role=tab]", list)
@@ -129,6 +137,8 @@ export function render({ model, el }) {
     slot.innerHTML = model[name]
     mark(model.now)
     typeset(slot)
+    const marked = slot.querySelector(".marked")
+    slot.scrollTop = marked ? marked.offsetTop - slot.offsetTop - 96 : 0
   }
   let before = model.now
   const sync = () => {
@@ -164,6 +174,7 @@ export function render({ model, el }) {
   on($("close"), "click", () => { show_inspector(false); $("reopen").focus() })
   on($("reopen"), "click", () => show_inspector(true))
   drag_border($("border"))
+  widths.observe($("inspector"))
 
   for (const name of SLOTS) { model.on(name, () => fill(name)); fill(name) }
   model.on("now", sync)

@@ -1,6 +1,7 @@
 """The drawing of the model: a scene laid out in Python, drawn and walked in the browser."""
 
 from pathlib import Path
+from typing import ClassVar
 
 import param
 from panel.custom import JSComponent
@@ -18,7 +19,7 @@ class Diagram(JSComponent):
     dark = param.Boolean(False)
 
     _esm = Path(ROOT / "diagram.js")
-    _stylesheets = [Path(ROOT / "diagram.css")]  # noqa: RUF012: Panel's own name for it
+    _stylesheets: ClassVar = [Path(ROOT / "diagram.css")]
 
     def __init__(self, on_toggle, **params):
         super().__init__(**params)

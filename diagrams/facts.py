@@ -117,6 +117,9 @@ class Facts:
         ids = [i for i in inside if i in table] if group != "kimi_k3" else list(table)
         return sum(self.own_total(table[i]) for i in ids if table[i].leaves)
 
+    def layer_total(self, layer: int) -> int:
+        return count(self.model.language_model.model.layers[layer])
+
     def shape(self, text: str, path: str = "") -> tuple[str, str]:
         """A shape expression as written, and with the numbers of this model."""
         values = self.sizes
@@ -138,7 +141,7 @@ class Facts:
             raise ValueError(f"there is no block {block_id!r}; known: {', '.join(table)}")
         block = table[block_id]
         paths = self.instances(block)
-        group = not block.leaves
+        group = block_id in spec.groups()
         total = self.group_total(block_id) if group else self.own_total(block)
         each = {count(self.model.get_submodule(p)) for p in paths} if group else {self.per_instance(block)}
         layers = sorted({layer for p in paths if (layer := layer_of(p)) is not None})

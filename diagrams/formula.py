@@ -88,7 +88,8 @@ def _write(node: ast.expr, name_of, times: str, inside_product: bool = False) ->
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             return _write(left, name_of, times, True) + times + _write(right, name_of, times, True)
         case ast.BinOp(left=left, op=op, right=right):
-            sign = " + " if isinstance(op, ast.Add) else " - "
-            both = _write(left, name_of, times) + sign + _write(right, name_of, times)
+            minus = isinstance(op, ast.Sub)
+            both = _write(left, name_of, times) + (" - " if minus else " + ")
+            both += _write(right, name_of, times, inside_product=minus)
             return f"({both})" if inside_product else both
     raise ValueError(f"{ast.unparse(node)!r}: expected only names, numbers, +, - and *")

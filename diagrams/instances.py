@@ -13,18 +13,11 @@ from model.tracing import Probe
 
 def instances(model: KimiK3, block: Block) -> list[str]:
     """Paths of all modules that play this role, in forward order. ValueError when there is none."""
-    modules = _modules(model)
-    patterns = [_pattern(at) for at in block.at]
-    found = [
-        path
-        for path, module in modules.items()
-        if any(p.fullmatch(path) for p in patterns)
-        and type(module).__name__ in block.of
-        and all(exists(model, resolve(path, leaf)) for leaf in block.leaves if leaf not in block.optional)
-    ]
+    needed = tuple(leaf for leaf in block.leaves if leaf not in block.optional)
+    found = _instances(model, block.at, block.of, needed)
     if not found:
         raise ValueError(_no_instance(model, block))
-    return found
+    return list(found)
 
 
 def resolve(path: str, relative: str) -> str:
@@ -66,6 +59,20 @@ def layer_of(path: str) -> int | None:
     """The layer a path lies in, None outside the stack."""
     match = re.search(r"\.layers\.(\d+)(\.|$)", path)
     return int(match[1]) if match else None
+
+
+@lru_cache(maxsize=512)
+def _instances(
+    model: KimiK3, at: tuple[str, ...], of: tuple[str, ...], leaves: tuple[str, ...]
+) -> tuple[str, ...]:
+    patterns = [_pattern(p) for p in at]
+    return tuple(
+        path
+        for path, module in _modules(model).items()
+        if type(module).__name__ in of
+        and any(p.fullmatch(path) for p in patterns)
+        and all(exists(model, resolve(path, leaf)) for leaf in leaves)
+    )
 
 
 @lru_cache(maxsize=16)

@@ -40,7 +40,7 @@ class DeltaRule(nn.Module):
 
 
 class KimiDeltaAttention(nn.Module):
-    """Linear attention with a fixed-size memory that decays per channel and is written by the delta rule."""
+    """Linear attention: a fixed-size memory that decays per channel, written by the delta rule."""
 
     def __init__(self, c: Config):
         super().__init__()

@@ -15,7 +15,7 @@ ATTENTION = {"kda": KimiDeltaAttention, "mla": GatedMLA}
 
 
 class DecoderLayer(nn.Module):
-    """Attention and FFN on depth-mixed inputs; outputs add to a running sum that restarts at each block."""
+    """Attention and FFN read a mix over depth and add to a sum that restarts at each block."""
 
     def __init__(self, c: Config, layer: int):
         super().__init__()

@@ -62,7 +62,7 @@ class Combine(nn.Module):
 
 
 class LatentMoE(nn.Module):
-    """Routed experts on a compressed token, weighed and expanded again, plus always-on shared experts."""
+    """Routed experts on a compressed token, plus shared experts that always run."""
 
     def __init__(self, c: Config):
         super().__init__()

@@ -1,6 +1,7 @@
 """Runs prompts through real models: one worker and one bounded queue per model, results by run id."""
 
 import hashlib
+import os
 import re
 import threading
 import time
@@ -39,7 +40,6 @@ class Run:
     pieces: tuple[Piece, ...]
     next: tuple[tuple[Piece, float], ...]  # likeliest first, with probability
     readings: Readings
-    classes: Mapping[str, str]  # module path -> class name, in the model that ran
     milliseconds: float
     path: str  # implementation of the operators
 
@@ -84,6 +84,11 @@ class Job:
 _LAYER_DONE = re.compile(r"language_model\.model\.layers\.(\d+)\.prefix_sum")
 
 
+def _leave_room() -> None:
+    """Half of the cores for this thread: on a busy machine a pass that takes all of them is 30 times slower."""
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))
+
+
 class Worker:
     """One model, loaded on first use, and the thread that runs it."""
 
@@ -93,10 +98,9 @@ class Worker:
         self.tokenizer = ByteTokenizer()
         self.random_weights = source in PRESETS
         self.waiting = 0
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix=f"run-{name}")
+        self._threads = ThreadPoolExecutor(1, f"run-{name}", initializer=_leave_room)
         self._model: KimiK3 | None = None
         self.weights = ""
-        self.classes: dict[str, str] = {}
 
     def start(self, work: Callable[[], None]) -> None:
         self._threads.submit(work)
@@ -106,7 +110,6 @@ class Worker:
         if self._model is None:
             self._model = load(self.source)
             self.weights = weights_hash(self._model)
-            self.classes = {path: type(m).__name__ for path, m in self._model.named_modules()}
         return self._model
 
     def encode(self, prompt: str) -> list[int]:
@@ -217,7 +220,6 @@ def _forward(worker: Worker, model: KimiK3, spec: RunSpec, job: Job) -> Run:
         pieces=tuple(map(piece, job.ids)),
         next=tuple((piece(int(i)), float(p)) for i, p in zip(found.next_ids, found.next_probs, strict=True)),
         readings=found,
-        classes=worker.classes,
         milliseconds=milliseconds,
         path=path_in_use(),
     )

@@ -1,0 +1,158 @@
+"""What one visitor runs: a job at a time, kept in step with the state and so with the link."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import param
+
+from app.runner import Job, Run, Runner
+from app.state import State
+
+TICK = 0.08  # seconds between two looks at a running job
+LOST = (
+    "This link names the run {run}, which this server does not know, and the prompt is not in the link. "
+    "Type the prompt and run it again."
+)
+ELSEWHERE = "This link was made with {model}, which does not run here. Press Run to use {ours} instead."
+DIFFERS = "This link was made with other weights ({theirs}; here {ours}): the numbers can differ."
+BAD = "NaN or infinity first appeared in {point}: what follows from it means nothing."
+
+
+class Runs(param.Parameterized):
+    """The run on show and the job on its way; parts watch these fields."""
+
+    run = param.Parameter(None, doc="the Run on show, None before the first")
+    busy = param.Boolean(False)
+    progress = param.Dict({"text": ""}, doc="text; while layers run also done and of")
+    problem = param.String("", doc="a sentence on what went wrong or differs")
+    model = param.String("", doc="name of the model that runs next")
+    prompt = param.String("", doc="text of the prompt box")
+
+    def __init__(self, state: State, runner: Runner, execute: Callable):
+        super().__init__()
+        self.state, self.runner = state, runner
+        self._execute = execute  # runs a coroutine function in the visitor's event loop
+        self._lock = threading.Lock()
+        self._job: Job | None = None
+        self.model = self._wanted_model()
+        self.prompt = state.prompt or ""
+        self._rest()
+        state.param.watch(self._follow, ["prompt", "ran", "run"])
+
+    def open(self) -> None:
+        """Show what the link names, running it if need be; called once, after the first paint."""
+        self._follow()
+
+    def start(self, model: str, prompt: str) -> None:
+        """Run a prompt unless one is running; what cannot run becomes the problem."""
+        with self._lock:
+            if self._job is not None:
+                return
+            try:
+                job = self._job = self.runner.submit(model, prompt)
+            except ValueError as error:
+                self._rest(problem=str(error))
+                return
+        self.param.update(model=model, prompt=prompt, busy=True, problem="", progress=_progress(job))
+        self._execute(partial(self._attend, job))
+
+    def stop(self) -> None:
+        """Cancel what is running."""
+        if (job := self._job) is not None:
+            job.cancel()
+
+    async def _attend(self, job: Job) -> None:
+        """Follow a job to its end. Progress is only read here, so none can come after the result."""
+        while not job.over:
+            if (now := _progress(job)) != self.progress:
+                self.progress = now
+            await asyncio.sleep(TICK)
+        with self._lock:
+            if self._job is not job:  # the visitor went elsewhere meanwhile
+                return
+            self._job = None
+        if job.cancelled:
+            self._rest("Cancelled.")
+        elif error := job.future.exception():
+            self._rest(problem=f"The run failed: {error}")
+        else:
+            self._show(job.future.result())
+
+    def _follow(self, *_events) -> None:
+        """The link or the browser's history names a run: show it, or run it again."""
+        state = self.state
+        if self.run is not None and state.run == self.run.id and state.prompt == self.prompt:
+            return
+        with self._lock:
+            if self._job is not None:
+                self._job.cancel()
+                self._job = None
+        spec = self.runner.spec(state.run) if state.run else None
+        prompt = state.prompt if state.prompt is not None or spec is None else spec.prompt
+        if prompt is None:
+            self.run = None
+            self._rest(problem=LOST.format(run=state.run) if state.run else "")
+            return
+        self.prompt, self.model = prompt, self._wanted_model()
+        if state.ran and state.ran != self.model:
+            self.run = None
+            self._rest(problem=ELSEWHERE.format(model=state.ran, ours=self.model))
+        else:
+            self.start(self.model, prompt)
+
+    def _show(self, run: Run) -> None:
+        state, spec = self.state, run.spec
+        linked = state.prompt == spec.prompt and state.ran in ("", spec.model)
+        differs = linked and state.weights not in ("", spec.weights)
+        bad = BAD.format(point=run.readings.first_bad) if run.readings.first_bad else ""
+        self.param.update(
+            run=run,
+            busy=False,
+            progress={"text": summary(run)},
+            problem=DIFFERS.format(theirs=state.weights, ours=spec.weights) if differs else bad,
+        )
+        if differs:
+            return  # the link stays as it was made
+        # a link that names its prompt is only completed: to change `with` would be a step of its own
+        named = {} if linked else {"ran": spec.model, "prompt": spec.prompt}
+        state.param.update(weights=spec.weights, run=run.id, **named)
+
+    def _rest(self, text: str = "", problem: str = "") -> None:
+        if not text and self.run is not None:
+            text = summary(self.run)
+        elif not text and self.runner.random_weights(self.model):
+            text = f"{self.model} has random weights: its activations are real, its words mean nothing."
+        self.param.update(busy=False, progress={"text": text}, problem=problem)
+
+    def _wanted_model(self) -> str:
+        return self.state.ran if self.state.ran in self.runner.names else self.runner.names[0]
+
+
+def summary(run: Run) -> str:
+    """One line on a run: the model, how much, how long, on what."""
+    count = len(run.pieces)
+    parts = [
+        run.spec.model,
+        "random weights" if run.random_weights else f"weights {run.spec.weights}",
+        f"{count:,} token{'s' if count != 1 else ''}",
+        f"{run.milliseconds:,.0f} ms",
+        run.path,
+    ]
+    if not run.spec.prompt:
+        parts.append("an empty prompt runs as the begin-of-text token alone")
+    return " · ".join(parts)
+
+
+def _progress(job: Job) -> dict:
+    size = f"{len(job.ids):,} tokens"
+    match job.stage:
+        case "waiting":
+            return {"text": f"{size} · waiting for the runs before this one"}
+        case "loading":
+            return {"text": f"{size} · loading {job.model}"}
+        case "measuring":
+            return {"text": f"{size} · measuring", "done": job.layers, "of": job.layers}
+    layer = min(job.layer + 1, job.layers)
+    return {"text": f"{size} · layer {layer} of {job.layers}", "done": job.layer, "of": job.layers}

@@ -1,0 +1,156 @@
+// The dock: type a prompt, run it, see its tokens and what would come next. Everything typed is set as text.
+const CAP = 256 // chips shown until "show all"
+const h = (tag, attributes = {}, ...children) => {
+  const el = document.createElement(tag)
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === false || value == null) continue
+    if (key === "class") el.className = value
+    else if (key.startsWith("on")) el[key] = value
+    else el.setAttribute(key, value === true ? "" : value)
+  }
+  el.append(...children.filter((child) => child != null))
+  return el
+}
+const percent = (p) => (p >= 0.0995 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(p < 0.01 ? 2 : 1)}%`)
+
+const chip_title = ([id, text, kind], index) => {
+  const what = { special: "special token", byte: "one byte of a longer character", space: "white space" }[kind]
+  return `token ${index}: ${text}, id ${id}${what ? `, ${what}` : ""}`
+}
+
+const chips_of = (result, chosen, show_all, choose) => {
+  const list = h("div", { class: "chips", role: "group", "aria-label": "Tokens of the prompt" })
+  const pieces = show_all ? result.pieces : result.pieces.slice(0, CAP)
+  const current = chosen != null && chosen < pieces.length ? chosen : 0
+  list.append(...pieces.map((piece, index) => h("button", {
+    type: "button", class: `chip ${piece[2]}`, title: chip_title(piece, index), "data-index": index,
+    "aria-pressed": String(index === chosen), tabindex: index === current ? "0" : "-1",
+  }, h("span", {}, piece[1]), h("small", {}, String(piece[0])))))
+  list.onclick = (event) => {
+    const chip = event.target.closest(".chip")
+    if (chip) choose(Number(chip.dataset.index))
+  }
+  list.onkeydown = (event) => {
+    const at = [...list.children].indexOf(event.target.closest(".chip"))
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: list.children.length - 1 }[event.key]
+    if (at < 0 || !list.children[to]) return
+    event.preventDefault()
+    list.children[at].tabIndex = -1
+    list.children[to].tabIndex = 0
+    list.children[to].focus()
+  }
+  return list
+}
+
+const next_of = (result) => {
+  const top = result.next[0]?.[3] || 1
+  const row = ([id, text, kind, p]) => h("li", { title: `id ${id}, probability ${p.toPrecision(4)}` },
+    h("span", { class: `piece ${kind}` }, text), h("small", {}, String(id)),
+    h("i", {}, h("b", { style: `width:${(100 * p) / top}%` })), h("span", { class: "p" }, percent(p)))
+  return h("section", { class: "next", "aria-label": "Likeliest next tokens" },
+    h("h3", {}, "Next token", result.random ? h("em", {}, "random weights") : null),
+    h("ol", {}, ...result.next.map(row)))
+}
+
+export function render({ model, el }) {
+  const send = (type, more = {}) => model.send_msg({ type, ...more })
+  const runs_on = h("select", { "aria-label": "Model that runs", class: "model" })
+  const prompt = h("textarea", {
+    rows: "1", "aria-label": "Prompt", spellcheck: "false", autocomplete: "off", placeholder: "Type a prompt, press Enter",
+  })
+  const examples = h("select", { "aria-label": "Example prompts", class: "examples" })
+  const run = h("button", { type: "submit", class: "run", title: "Run (Enter; Shift+Enter makes a new line)" }, "Run")
+  const cancel = h("button", { type: "button", class: "cancel", hidden: true }, "Cancel")
+  const fold = h("button", { type: "button", class: "fold", "aria-expanded": "true", hidden: true })
+  const form = h("form", { class: "line" }, runs_on, prompt, examples, run, cancel, fold)
+  const bar = h("progress", { max: "1", value: "0", "aria-label": "Layers done", hidden: true })
+  const told = h("span", { role: "status", "data-testid": "run-status" })
+  const problem = h("p", { role: "alert", class: "problem", hidden: true })
+  const result = h("div", { class: "result", hidden: true })
+  const root = h("div", { class: "dock" }, form, h("div", { class: "status" }, bar, told), problem, result)
+  el.append(root)
+
+  let folded = false, show_all = false
+  const grow = () => {
+    prompt.style.height = "auto"
+    prompt.style.height = `${Math.min(prompt.scrollHeight + 2, 132)}px`
+  }
+  const start = () => { if (!model.busy) send("run", { model: runs_on.value, prompt: prompt.value }) }
+  form.onsubmit = (event) => { event.preventDefault(); start() }
+  prompt.oninput = grow
+  prompt.onkeydown = (event) => {
+    if (event.key !== "Enter" || event.isComposing || event.shiftKey) return
+    event.preventDefault()
+    start()
+  }
+  cancel.onclick = () => send("cancel")
+  fold.onclick = () => { folded = !folded; draw_result() }
+  examples.onchange = () => {
+    const chosen = model.examples[examples.selectedIndex - 1]
+    examples.selectedIndex = 0
+    if (!chosen) return
+    prompt.value = chosen[1]
+    grow()
+    prompt.focus()
+  }
+
+  const fill = () => {
+    runs_on.replaceChildren(...model.models.map(([name, note]) => h("option", { value: name }, note)))
+    examples.replaceChildren(h("option", { value: "" }, "Examples"),
+      ...model.examples.map(([label]) => h("option", {}, label)))
+    runs_on.value = model.model_name
+  }
+  const draw_progress = () => {
+    const { text, done, of } = model.progress
+    run.hidden = model.busy
+    cancel.hidden = !model.busy
+    bar.hidden = !model.busy
+    bar.max = of || 1
+    if (model.busy && !of) bar.removeAttribute("value")
+    else bar.value = done || 0
+    told.textContent = text ?? ""
+  }
+  const draw_problem = () => {
+    problem.textContent = model.problem
+    problem.hidden = !model.problem
+  }
+  const draw_result = () => {
+    const shown = model.result
+    const some = Boolean(shown.pieces)
+    fold.hidden = !some
+    fold.setAttribute("aria-expanded", String(!folded))
+    fold.setAttribute("aria-label", folded ? "Show the tokens" : "Fold the tokens away")
+    fold.title = fold.getAttribute("aria-label")
+    result.hidden = !some || folded
+    if (result.hidden) return result.replaceChildren()
+    const count = shown.pieces.length
+    const more = count > CAP && !show_all
+      ? h("button", { type: "button", class: "more", onclick: () => { show_all = true; draw_result() } },
+        `Show all ${count.toLocaleString("en-US")} tokens`) : null
+    const choose = (index) => send("token", { index: index === model.token ? null : index })
+    const tokens = h("section", { class: "tokens" }, chips_of(shown, model.token, show_all, choose), more)
+    result.replaceChildren(tokens, next_of(shown))
+  }
+  const mark_token = () => {
+    for (const chip of result.querySelectorAll(".chip"))
+      chip.setAttribute("aria-pressed", String(Number(chip.dataset.index) === model.token))
+  }
+
+  model.on("models", fill)
+  model.on("examples", fill)
+  model.on("model_name", () => { runs_on.value = model.model_name })
+  model.on("prompt", () => { prompt.value = model.prompt; grow() })
+  model.on("busy", draw_progress)
+  model.on("progress", draw_progress)
+  model.on("problem", draw_problem)
+  model.on("result", () => { show_all = false; draw_result() })
+  model.on("token", mark_token)
+  model.on("dark", () => root.classList.toggle("dark", model.dark))
+  root.classList.toggle("dark", model.dark)
+  fill()
+  prompt.value = model.prompt
+  draw_progress()
+  draw_problem()
+  draw_result()
+  requestAnimationFrame(grow)
+}

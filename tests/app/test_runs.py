@@ -1,0 +1,171 @@
+"""What one visitor runs, and how it follows the link."""
+
+import asyncio
+
+import pytest
+
+from app.parts.dock import EXAMPLES, chip, result
+from app.runner import LIMIT, Runner
+from app.runs import Runs, summary
+from app.state import State
+from app.store import Store
+from model.tokenizer import ByteTokenizer
+
+
+class Visitor:
+    """A state and its runs; `settle` lets everything that was started come to its end."""
+
+    def __init__(self, runner, **link):
+        self.state, self.started = State(**link), []
+        self.runs = Runs(self.state, runner, self.started.append)
+
+    def settle(self):
+        while self.started:
+            asyncio.run(self.started.pop(0)())
+
+
+@pytest.fixture(scope="module")
+def runner():
+    runner = Runner()
+    yield runner
+    runner.close()
+
+
+def test_a_run_fills_the_state_in_one_step(runner):
+    visitor, steps = Visitor(runner), []
+    visitor.state.param.watch(lambda *events: steps.append({e.name for e in events}), list(State.param))
+    visitor.runs.start("k3-random", "one step")
+    assert visitor.runs.busy
+    visitor.settle()
+    run = visitor.runs.run
+    assert not visitor.runs.busy
+    assert (visitor.state.prompt, visitor.state.ran) == ("one step", "k3-random")
+    assert (visitor.state.run, visitor.state.weights) == (run.id, run.spec.weights)
+    assert steps == [{"prompt", "ran", "run", "weights"}]
+    assert "random weights" in visitor.runs.progress["text"]
+
+
+@pytest.mark.parametrize("prompt", ["linked", ""])
+def test_a_link_with_a_prompt_runs_once_and_only_when_opened(runner, prompt):
+    visitor = Visitor(runner, prompt=prompt)
+    assert not visitor.started
+    visitor.runs.open()
+    assert len(visitor.started) == 1
+    visitor.settle()
+    assert visitor.runs.run.spec.prompt == prompt
+    assert not visitor.started
+    assert visitor.state.ran == ""  # completing a link is not a step in the history
+    assert visitor.state.run == visitor.runs.run.id
+
+
+def test_going_back_shows_the_run_of_then(runner):
+    visitor = Visitor(runner)
+    for prompt in ("first", "second"):
+        visitor.runs.start("k3-random", prompt)
+        visitor.settle()
+        if prompt == "first":
+            then = visitor.state.linked()
+    visitor.state.param.update(**then)
+    visitor.settle()
+    assert visitor.runs.run.spec.prompt == visitor.runs.prompt == "first"
+    visitor.state.param.update(prompt=None, run="", ran="", weights="")
+    assert visitor.runs.run is None
+
+
+def test_leaving_while_a_run_is_going_drops_it(runner):
+    visitor = Visitor(runner)
+    visitor.runs.start("k3-random", "y" * 300)
+    job = visitor.runs._job
+    visitor.state.param.update(prompt="elsewhere")
+    assert job.cancelled
+    visitor.settle()
+    assert visitor.runs.run.spec.prompt == "elsewhere"
+    assert not visitor.runs.busy
+
+
+def test_cancel_says_so_and_keeps_what_was_typed(runner):
+    visitor = Visitor(runner)
+    visitor.runs.start("k3-random", "z" * 500)
+    visitor.runs.stop()
+    visitor.settle()
+    assert visitor.runs.progress["text"] == "Cancelled."
+    assert visitor.runs.prompt == "z" * 500
+    assert visitor.runs.run is None
+    assert visitor.state.prompt is None
+
+
+def test_a_prompt_that_is_too_long_is_said_and_leaves_the_run_on_show(runner):
+    visitor = Visitor(runner)
+    visitor.runs.start("k3-random", "short")
+    visitor.settle()
+    visitor.runs.start("k3-random", "x" * (LIMIT + 1))
+    assert "2,049 tokens" in visitor.runs.problem
+    assert not visitor.runs.busy
+    assert visitor.runs.run.spec.prompt == "short"
+
+
+def test_a_stored_run_brings_its_prompt_back(tmp_path):
+    store = tmp_path / "runs.sqlite"
+    first = Visitor(Runner(store=Store(store)))
+    first.runs.start("k3-random", "kept over a restart")
+    first.settle()
+    later = Visitor(Runner(store=Store(store)), run=first.state.run)
+    later.runs.open()
+    later.settle()
+    assert later.runs.run.spec.prompt == later.runs.prompt == "kept over a restart"
+    assert not later.runs.problem
+
+
+def test_an_unknown_run_says_what_is_missing(runner):
+    visitor = Visitor(runner, run="aaaaaaaaaaaa")
+    visitor.runs.open()
+    assert "aaaaaaaaaaaa" in visitor.runs.problem
+    assert "prompt is not in the link" in visitor.runs.problem
+    assert not visitor.started
+
+
+def test_other_weights_are_said_and_the_link_is_left_as_it_was(runner):
+    visitor = Visitor(runner, prompt="w", weights="0123456789ab", run="aaaaaaaaaaaa", ran="k3-random")
+    visitor.runs.open()
+    visitor.settle()
+    assert "0123456789ab" in visitor.runs.problem
+    assert visitor.runs.run.spec.weights in visitor.runs.problem
+    assert visitor.state.run == "aaaaaaaaaaaa"
+
+
+def test_a_model_that_does_not_run_here_is_said_and_not_replaced(runner):
+    visitor = Visitor(runner, prompt="m", ran="kimi-k3")
+    visitor.runs.open()
+    assert "kimi-k3" in visitor.runs.problem
+    assert not visitor.started
+    assert visitor.runs.prompt == "m"
+
+
+def test_tokens_are_text_and_marked(runner):
+    tokenizer = ByteTokenizer()
+    chips = [chip(p) for p in tokenizer.pieces([*"a <é\n".encode(), 256])]
+    assert chips == [
+        [97, "a", ""],
+        [32, "␣", "space"],
+        [60, "<", ""],
+        [195, "\\xc3", "byte"],
+        [169, "\\xa9", "byte"],
+        [10, "\\n", "space"],
+        [256, "[BOS]", "special"],
+    ]
+
+
+def test_the_result_holds_all_tokens_and_eight_next_ones(runner):
+    visitor = Visitor(runner)
+    visitor.runs.start("k3-random", "all")
+    visitor.settle()
+    shown = result(visitor.runs.run)
+    assert [p[0] for p in shown["pieces"]] == list(b"all")
+    assert len(shown["next"]) == 8
+    assert shown["random"]
+    assert summary(visitor.runs.run).startswith("k3-random · random weights · 3 tokens")
+
+
+def test_the_long_example_fills_the_limit_and_no_example_passes_it(runner):
+    sizes = [runner.count("k3-random", prompt) for _, prompt in EXAMPLES]
+    assert max(sizes) == sizes[-1] == LIMIT

@@ -1,0 +1,133 @@
+"""Which stretches the arrows consist of: an edge that crosses group borders is cut at every border.
+
+The stretches of all edges that leave a group at the same place, or enter it at the same place, are one
+piece, so a trunk is drawn once and knows every edge it carries.
+"""
+
+from dataclasses import dataclass, field
+
+import networkx as nx
+
+from diagrams.metrics import label_lines
+
+TOP = ""  # the container of everything
+
+
+@dataclass(eq=False)
+class Piece:
+    """One stretch inside one container; `a` is None at the in-port, `b` is None at the out-port."""
+
+    container: str
+    net: str  # pieces of one net leave from the same point
+    a: str | None
+    b: str | None
+    kind: str
+    loop: bool = False
+    members: list = field(default_factory=list)
+    label: list[str] = field(default_factory=list)
+    text: str = ""
+    port: str = ""  # the net it becomes inside the open group `b`
+    # decided while placing: how it runs, and where
+    mode: str = ""
+    tracks: list = field(default_factory=list)
+    lane: float = 0  # x of its lane
+    end: float = 0  # distance of its arrow from the middle of the box it reaches
+
+    def add(self, edge: "Edge") -> None:
+        if [edge.source, edge.target] not in self.members:
+            self.members.append([edge.source, edge.target])
+        if edge.kind == "flow":
+            self.kind = "flow"
+
+
+@dataclass
+class Edge:
+    """An edge between boxes that can be seen."""
+
+    source: str
+    target: str
+    kind: str
+    loop: bool
+    label: list[str]
+    text: str
+
+
+class Tree:
+    """The boxes that can be seen, and what stands in what."""
+
+    def __init__(self, graph: nx.DiGraph):
+        self.node = {n: {**a, "id": n, "parent": a.get("parent") or TOP} for n, a in graph.nodes(data=True)}
+        self.children: dict[str, list[str]] = {TOP: []}
+        for n in sorted(self.node, key=lambda n: self.node[n]["order"]):
+            if self.visible(n) == n:
+                self.children.setdefault(n, [])
+                self.children.setdefault(self.node[n]["parent"], []).append(n)
+
+    def path(self, n: str) -> list[str]:
+        """The containers of a box from the outside in, and the box itself."""
+        chain = [n]
+        while chain[-1] != TOP:
+            chain.append(self.node[chain[-1]]["parent"])
+        return chain[::-1]
+
+    def visible(self, n: str) -> str:
+        """The box itself, or the outermost closed group around it."""
+        return next((p for p in self.path(n)[1:-1] if not self.node[p]["open"]), n)
+
+    def is_open(self, n: str) -> bool:
+        return self.node[n]["group"] and self.node[n]["open"]
+
+
+def visible_edges(graph: nx.DiGraph, tree: Tree) -> list[Edge]:
+    """Edges between visible boxes, in the order of the view; edges inside a closed box are left out."""
+    seen: dict[tuple, Edge] = {}
+    for a, b, attr in graph.edges(data=True):
+        source, target, loop = tree.visible(a), tree.visible(b), bool(attr.get("loop"))
+        if source == target and not loop:
+            continue
+        kind, text = attr.get("kind", "flow"), attr.get("text") or ""
+        label = label_lines(attr.get("label") or [])
+        known = seen.setdefault((source, target, loop), Edge(source, target, kind, loop, label, text))
+        if kind == "flow":
+            known.kind = kind
+        known.label, known.text = known.label or label, known.text or text
+    return list(seen.values())
+
+
+def cut(edges: list[Edge], tree: Tree) -> list[Piece]:
+    """All pieces of all edges."""
+    found: dict[tuple, Piece] = {}
+    ports: dict[str, dict[str, str]] = {}
+
+    def piece(edge, container, net, a, b, loop=False):
+        key = (container, net, a, b, loop)
+        found.setdefault(key, Piece(container, net, a, b, edge.kind, loop)).add(edge)
+        return found[key]
+
+    for edge in sorted(edges, key=lambda e: e.loop):
+        up, down = tree.path(edge.source), tree.path(edge.target)
+        level = _level(up, down, edge.loop)
+        for inner, container in zip(up[: level + 1 : -1], up[-2:level:-1], strict=False):
+            piece(edge, container, edge.source, inner, None)
+        across = piece(edge, up[level], edge.source, up[level + 1], down[level + 1], edge.loop)
+        across.label, across.text = across.label or edge.label, across.text or edge.text
+        net = edge.source
+        for container, inner in zip(down[level + 1 : -1], down[level + 2 :], strict=True):
+            net = across.port = _port(ports.setdefault(container, {}), net, edge.loop)
+            across = piece(edge, container, net, None, inner)
+    return list(found.values())
+
+
+def _level(up: list[str], down: list[str], loop: bool) -> int:
+    """Depth of the container both ends stand in; a loop runs round that container, so one further out."""
+    level = 0
+    while level + 2 < min(len(up), len(down)) and up[level + 1] == down[level + 1]:
+        level += 1
+    return max(0, level - 1) if loop and up[level + 1] != down[level + 1] else level
+
+
+def _port(ports: dict[str, str], net: str, loop: bool) -> str:
+    """Where a net enters a group: a loop joins the first trunk, as it brings the next input."""
+    if net not in ports:
+        ports[net] = next(iter(ports.values())) if loop and ports else net
+    return ports[net]

@@ -1,0 +1,194 @@
+"""Where boxes, lanes and tracks of one frame lie.
+
+A frame is a grid: rows of boxes with a channel above each row and under the last. A piece leaves a box at
+the bottom, changes column in a channel on a track of its own, and enters the next box at the top. Pieces
+that would run through boxes take a lane: beside their column, right of all columns, or left for loops.
+"""
+
+from collections import defaultdict
+
+from diagrams.frame import VARIANT_GAP, Box, Frame, arrange, plain_boxes
+from diagrams.metrics import badge_width, bold_width, label_size
+from diagrams.pieces import Piece, Tree
+from diagrams.tracks import stack
+
+COLUMN_GAP, PAD, LANE, FIRST_LANE, LOOP_LANE, PORT = 28, 18, 16, 22, 28, 26
+
+
+def frame_of(container: str, tree: Tree, pieces: dict[str, list[Piece]], aside: set[str]) -> Frame:
+    """Place a container and everything in it, the inner groups first."""
+    children = [c for c in tree.children[container] if c not in aside]
+    boxes = plain_boxes(children, tree)
+    for child in children:
+        if child not in boxes:
+            inner = frame_of(child, tree, pieces, aside)
+            boxes[child] = Box(child, inner.w, inner.h, inner)
+    frame = Frame(container, {c: boxes[c] for c in children}, pieces.get(container, []))
+    arrange(frame, tree)
+    for piece in frame.pieces:
+        piece.mode = _mode(frame, piece)
+    _say_once(frame)
+    _widen(frame)
+    _across(frame, tree.node.get(container))
+    stack(frame)
+    return frame
+
+
+def _mode(frame: Frame, piece: Piece) -> str:
+    """How a piece runs: "near" bends right after its start, "far" right before its end, else by a lane."""
+    start, end = frame.span(piece)
+    if piece.loop or end <= start:
+        return "loop"
+    between = [b for b in frame.boxes.values() if start < b.row < end]
+    columns = {b.column for b in between}
+    plain = all(box is None or not frame.boxes[box].frame for box in (piece.a, piece.b))
+    if piece.kind == "sum" and piece.b and plain and end - start > 1:
+        return "lane"
+    if end - start == 1 or (piece.b and frame.boxes[piece.b].column not in columns):
+        return "near"
+    if piece.a and frame.boxes[piece.a].column not in columns:
+        return "far"
+    straight = piece.a and piece.b and frame.boxes[piece.a].column == frame.boxes[piece.b].column
+    if straight and plain and not any(b.frame for b in between):
+        return "bypass"
+    return "lane"
+
+
+def _say_once(frame: Frame) -> None:
+    """A trunk that forks says its shape once: on the first piece that leaves at the bottom."""
+    said = set()
+    for piece in sorted(frame.pieces, key=lambda p: (p.mode in ("lane", "bypass", "loop"), p.kind != "flow")):
+        key = (piece.net, tuple(piece.label))
+        if key in said:
+            piece.label = []
+        said.add(key)
+
+
+def _widen(frame: Frame) -> None:
+    """A box that is also reached by a bypass is wide enough to take it from above."""
+    for piece in frame.pieces:
+        if piece.mode == "bypass":
+            start, end = frame.span(piece)
+            column = frame.boxes[piece.a].column
+            beside = [b for b in frame.boxes.values() if b.column == column and start <= b.row < end]
+            piece.end = max(b.w for b in beside) / 2 + LANE
+            target = frame.boxes[piece.b]
+            target.w = max(target.w, 2 * (piece.end + PORT + LANE / 2))
+
+
+def _across(frame: Frame, group: dict | None) -> None:
+    """Set every x: columns, boxes, ports, lanes, and the width of the frame."""
+    axes = _columns(frame)
+    for slot in frame.slots:
+        x = axes[slot[0].column] - _slot_axis(slot)
+        for box in slot:
+            box.x = x
+            x += box.w + VARIANT_GAP
+    _ports(frame)
+    right = max((_right_edge(frame, b) for b in frame.boxes.values()), default=0)
+    left = min((b.x for b in frame.boxes.values()), default=0)
+    right = _lanes(frame, "lane", right + FIRST_LANE - LANE, LANE)
+    left = _lanes(frame, "loop", left - LOOP_LANE + LANE, -LANE)
+    frame.out_x |= {p.net: p.lane for p in frame.pieces if not p.b and p.mode == "lane"}
+    _fit_head(frame, left - PAD, right + PAD, group)
+
+
+def _slot_axis(slot: list[Box]) -> float:
+    return slot[0].axis if len(slot) == 1 else (sum(b.w + VARIANT_GAP for b in slot) - VARIANT_GAP) / 2
+
+
+def _columns(frame: Frame) -> dict[int, float]:
+    """The axis of each column, with room for boxes and for the labels that stand right of an axis."""
+    left, right, said = defaultdict(float), defaultdict(float), defaultdict(float)
+    for slot in frame.slots:
+        column, axis = slot[0].column, _slot_axis(slot)
+        width = sum(b.w + VARIANT_GAP for b in slot) - VARIANT_GAP
+        left[column], right[column] = max(left[column], axis), max(right[column], width - axis)
+        if len(slot) == 1 and not slot[0].frame:
+            said[column] = max(said[column], _label_room(frame, slot[0]))
+    axes, edge, previous = {}, 0.0, 0.0
+    for column in sorted(left):
+        axes[column] = round(max(edge + left[column], previous))
+        edge, previous = axes[column] + right[column] + COLUMN_GAP, axes[column] + said[column] + 6
+    return {c: x - axes.get(0, 0) for c, x in axes.items()}
+
+
+def _label_room(frame: Frame, box: Box) -> float:
+    """Width of the labels right of the line under a box."""
+    widths = [
+        label_size(p.text, p.label)[0] for p in frame.pieces if p.a == box.id and p.mode in ("near", "far")
+    ]
+    return max(widths, default=0) + 10
+
+
+def _right_edge(frame: Frame, box: Box) -> float:
+    return box.x + max(box.w, 0 if box.frame else box.w / 2 + _label_room(frame, box))
+
+
+def _ports(frame: Frame) -> None:
+    """Spread what enters a box over its top: the straight line in the middle, the others beside it."""
+    nets = list(dict.fromkeys(p.net for p in frame.pieces if not p.a))
+    frame.in_x = {net: (i - (len(nets) - 1) / 2) * PORT for i, net in enumerate(nets)}
+    arriving = defaultdict(list)
+    for piece in frame.pieces:
+        if piece.b and not frame.boxes[piece.b].frame and piece.mode in ("near", "far"):
+            arriving[piece.b].append(piece)
+    for target, pieces in arriving.items():
+        box = frame.boxes[target]
+        offset = {p: frame.start_x(p) - (box.x + box.w / 2) for p in pieces}
+        bypasses = [p.end for p in frame.pieces if p.b == target and p.mode == "bypass"]
+        _spread(sorted(pieces, key=offset.get), offset, box.w / 2 - 14, max(bypasses, default=0))
+    frame.out_x = {p.net: frame.start_x(p) for p in frame.pieces if not p.b}
+
+
+def _spread(pieces: list[Piece], offset: dict[Piece, float], half: float, bypass: float) -> None:
+    """Set the `end` of each piece, from the left to the right."""
+    straight = [p for p in pieces if abs(offset[p]) < 1]
+    left = [p for p in pieces if offset[p] <= -1]
+    right = [p for p in pieces if offset[p] >= 1]
+    if not straight and not bypass:
+        for i, piece in enumerate(pieces):
+            piece.end = (i - (len(pieces) - 1) / 2) * min(PORT, 2 * half / len(pieces))
+        return
+    for i, piece in enumerate(reversed(left)):
+        piece.end = -(bypass + PORT * (i + (not bypass) + bool(bypass)))
+        piece.end = max(piece.end, -half)
+    for i, piece in enumerate(right):
+        piece.end = min(bypass + PORT * (i + 1), half)
+
+
+def _lanes(frame: Frame, mode: str, base: float, step: float) -> float:
+    """Give the pieces of a mode lanes that do not overlap; the short ones inside. Returns the outermost x."""
+    taken: list[list[tuple[float, float]]] = []
+    for piece in sorted((p for p in frame.pieces if p.mode == mode), key=lambda p: _length(frame, p)):
+        start, end = sorted(frame.span(piece))
+        if mode == "loop":
+            start, end = start - 1, end + 1
+        lane = 0
+        while lane < len(taken) and any(a < end and start < b for a, b in taken[lane]):
+            lane += 1
+        if lane == len(taken):
+            taken.append([])
+        taken[lane].append((start, end))
+        piece.lane = base + step * (lane + 1)
+    return base + step * len(taken) if taken else base - (FIRST_LANE - LANE if step > 0 else LANE - LOOP_LANE)
+
+
+def _length(frame: Frame, piece: Piece) -> int:
+    start, end = frame.span(piece)
+    return abs(end - start)
+
+
+def _fit_head(frame: Frame, left: float, right: float, group: dict | None) -> None:
+    """Move everything right so that the frame starts at 0, and let its title and badge stand clear."""
+    if group:
+        clear = 14 if frame.in_x else -20
+        left = min(left, -(36 + bold_width(group["title"]) + clear))
+        right = max(right, badge_width(group["badge"]) + 12 + clear)
+    frame.axis, frame.w = -left, right - left
+    for box in frame.boxes.values():
+        box.x -= left
+    for piece in frame.pieces:
+        piece.lane -= left
+    frame.in_x = {net: x - left for net, x in frame.in_x.items()}
+    frame.out_x = {net: x - left for net, x in frame.out_x.items()}

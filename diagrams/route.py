@@ -1,0 +1,106 @@
+"""The lines: from the plan of a piece (mode, lane, tracks) to the points of an axis-parallel polyline."""
+
+from collections import defaultdict
+
+from diagrams.frame import Box, Frame
+from diagrams.pieces import Edge, Piece
+from diagrams.tracks import enters_aside, leaves_aside
+
+Point = tuple[float, float]
+INTO, STORE, OUT_OF = range(3)  # from top to bottom on the right side of a box
+
+
+def settle(frame: Frame, x: float, y: float) -> list[Frame]:
+    """Move a frame and all inside it to its place on the page; returns the frames from the outside in."""
+    frame.x, frame.y = frame.x + x, frame.y + y
+    for track in {t for p in frame.pieces for t in p.tracks if t}:
+        track.y += y
+    for piece in frame.pieces:
+        piece.lane += x
+    found = [frame]
+    for box in frame.boxes.values():
+        box.x, box.y = box.x + x, box.y + y
+        if box.frame:
+            found += settle(box.frame, box.x, box.y)
+    return found
+
+
+def side_heights(frames: list[Frame], boxes: dict[str, Box], stores: list[Edge], aside: set[str]) -> dict:
+    """At which y each line meets the right side of its box: spread evenly, arrivals over departures."""
+    uses = defaultdict(list)
+    for frame in frames:
+        for piece in frame.pieces:
+            if piece.mode == "bypass" or (piece.mode == "lane" and leaves_aside(frame, piece)):
+                uses[piece.a].append((OUT_OF, piece))
+            if piece.mode == "lane" and piece.b and enters_aside(frame, piece):
+                uses[piece.b].append((INTO, piece))
+    for edge in stores:
+        uses[edge.target if edge.source in aside else edge.source].append((STORE, edge))
+    heights = {}
+    for box, ends in uses.items():
+        for i, (_, line) in enumerate(sorted(ends, key=lambda end: end[0])):
+            heights[box, id(line)] = round(boxes[box].y + boxes[box].h * (i + 1) / (len(ends) + 1), 1)
+    return heights
+
+
+def line(frame: Frame, piece: Piece, heights: dict) -> list[Point]:
+    """The polyline of a piece."""
+    a, b = frame.boxes.get(piece.a), frame.boxes.get(piece.b)
+    x0, x1 = frame.start_x(piece), frame.end_x(piece)
+    y0 = a.bottom if a else frame.y
+    y1 = b.y if b else frame.y + frame.h
+    ys = [t.y if t else None for t in piece.tracks]
+    if piece.mode in ("near", "far"):
+        bend = [(x0, ys[0]), (x1, ys[0])] if ys else []
+        return simple([(x0, y0), *bend, (x1, y1)])
+    if piece.mode == "bypass":
+        y = heights[piece.a, id(piece)]
+        return simple([(a.right, y), (x1, y), (x1, y1)])
+    if ys[0] is None:
+        y = heights[piece.a, id(piece)]
+        start = [(a.right, y), (piece.lane, y)]
+    else:
+        start = [(x0, y0), (x0, ys[0]), (piece.lane, ys[0])]
+    if b is None:
+        return simple([*start, (piece.lane, y1)])
+    if ys[1] is None:
+        y = heights[piece.b, id(piece)]
+        return simple([*start, (piece.lane, y), (b.right, y)])
+    return simple([*start, (piece.lane, ys[1]), (x1, ys[1]), (x1, y1)])
+
+
+def store_lines(box: Box, edges: list[Edge], boxes: dict[str, Box], heights: dict) -> list[list[Point]]:
+    """Lines between a box at the side and what it serves: level where it can be, else with one bend."""
+    lines = []
+    level = {}
+    for edge in edges:
+        peer = edge.target if edge.source == box.id else edge.source
+        level[id(edge)] = (boxes[peer], heights[peer, id(edge)])
+    for edge in edges:
+        peer, y = level[id(edge)]
+        over = [e for e in edges if (level[id(e)][1] < box.y) == (y < box.y)]
+        x = box.x + box.w * (over.index(edge) + 1) / (len(over) + 1)
+        if box.y <= y <= box.bottom:
+            points = [(peer.right, y), (box.x, y)]
+        else:
+            outside = [e for e in over if not box.y <= level[id(e)][1] <= box.bottom]
+            x = box.x + box.w * (outside.index(edge) + 1) / (len(outside) + 1)
+            points = [(peer.right, y), (x, y), (x, box.y if y < box.y else box.bottom)]
+        lines.append(points if edge.target == box.id else points[::-1])
+    return lines
+
+
+def simple(points: list[Point]) -> list[Point]:
+    """The same line without points that repeat or lie on a straight stretch."""
+    out: list[Point] = []
+    for point in points:
+        if out and abs(out[-1][0] - point[0]) < 0.5 and abs(out[-1][1] - point[1]) < 0.5:
+            continue
+        if len(out) > 1 and _straight(out[-2], out[-1], point):
+            out.pop()
+        out.append(point)
+    return out
+
+
+def _straight(a: Point, b: Point, c: Point) -> bool:
+    return any(abs(a[i] - b[i]) < 0.5 and abs(b[i] - c[i]) < 0.5 for i in (0, 1))

@@ -1,0 +1,115 @@
+"""The vertical side of a frame: tracks in the channels, heights of channels and rows."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from diagrams.frame import Frame
+from diagrams.metrics import label_size
+from diagrams.pieces import TOP, Piece
+
+TRACK, ARROW, BARE, BOTTOM = 12, 18, 18, 12
+DEPART, ARRIVE, RETURN = range(3)  # tracks of forks lie high, of joins lower, of loops lowest
+
+
+@dataclass(eq=False)
+class Track:
+    """A horizontal stretch in a channel, shared by the pieces of one net."""
+
+    rank: int
+    low: float
+    high: float
+    y: float = 0
+
+    def cover(self, *xs: float) -> None:
+        self.low, self.high = min(self.low, *xs), max(self.high, *xs)
+
+
+def stack(frame: Frame) -> None:
+    """Set every y of a frame and its height."""
+    channels: dict[int, dict[tuple, Track]] = defaultdict(dict)
+    for piece in frame.pieces:
+        piece.tracks = _tracks(frame, piece, channels)
+    y = frame.head
+    for row in range(frame.rows + 1):
+        y += _channel(frame, row, list(channels[row].values()), y)
+        here = [b for b in frame.boxes.values() if b.row == row]
+        for box in here:
+            box.y = y
+        y += max((b.h for b in here), default=0)
+    frame.h = y
+
+
+def _tracks(frame: Frame, piece: Piece, channels: dict) -> list[Track | None]:
+    """The tracks a piece runs on: where it leaves its column and where it enters the next one."""
+    start, end = frame.span(piece)
+    x0, x1 = frame.start_x(piece), frame.end_x(piece)
+
+    def track(channel: int, key: tuple, rank: int, *xs: float) -> Track:
+        found = channels[channel].setdefault(key, Track(rank, *sorted(xs)))
+        found.cover(*xs)
+        return found
+
+    depart, arrive = (start + 1, (piece.net, DEPART)), (end, (piece.net, piece.b))
+    if piece.mode == "loop":
+        return [track(*depart, DEPART, x0, piece.lane), track(*arrive, RETURN, piece.lane, x1)]
+    if piece.mode == "lane":
+        out = None if leaves_aside(frame, piece) else track(*depart, DEPART, x0, piece.lane)
+        back = None if enters_aside(frame, piece) else track(*arrive, ARRIVE, piece.lane, x1)
+        return [out, back]
+    if piece.mode == "bypass" or abs(x0 - x1) < 1:
+        return []
+    return [track(*depart, DEPART, x0, x1) if piece.mode == "near" else track(*arrive, ARRIVE, x0, x1)]
+
+
+def leaves_aside(frame: Frame, piece: Piece) -> bool:
+    return _clear_right(frame, piece.a)
+
+
+def enters_aside(frame: Frame, piece: Piece) -> bool:
+    return piece.b is None or _clear_right(frame, piece.b)
+
+
+def _clear_right(frame: Frame, box: str | None) -> bool:
+    """Whether a line can run from the right side of a box to the lanes."""
+    if box is None or frame.boxes[box].frame:
+        return False
+    here = frame.boxes[box]
+    return not any(b.row == here.row and b.x > here.x for b in frame.boxes.values())
+
+
+def _channel(frame: Frame, row: int, tracks: list[Track], top: float) -> float:
+    """Lay the tracks of the channel above a row and return its height."""
+    said = [
+        label_size(p.text, p.label)[1]
+        for p in frame.pieces
+        if p.a and frame.boxes[p.a].row == row - 1 and p.mode in ("near", "far") and (p.label or p.text)
+    ]
+    first, last = row == 0, row == frame.rows
+    room = max(said) + 10 if said else (4 if first or last else BARE)
+    if first and frame.id == TOP:
+        room = 0
+    levels = _levels(tracks)
+    for track, level in levels.items():
+        track.y = top + room + TRACK * level + 2
+    height = room + TRACK * (max(levels.values(), default=-1) + 1)
+    return height + (BOTTOM if last else ARROW if frame.in_x or not first else 0)
+
+
+def _levels(tracks: list[Track]) -> dict[Track, int]:
+    """Which of the parallel tracks each takes: short ones on top, so that joins nest without crossing."""
+    rows: list[list[Track]] = []
+    level = {}
+    for track in sorted(tracks, key=lambda t: (t.rank, t.high - t.low)):
+        lowest = max((level[t] for t in level if t.rank < track.rank and _touch(t, track)), default=-1) + 1
+        here = lowest
+        while here < len(rows) and any(_touch(t, track) for t in rows[here]):
+            here += 1
+        while here >= len(rows):
+            rows.append([])
+        rows[here].append(track)
+        level[track] = here
+    return level
+
+
+def _touch(a: Track, b: Track) -> bool:
+    return a.low < b.high + 10 and b.low < a.high + 10

@@ -46,7 +46,7 @@ def _ids(options, model: KimiK3) -> torch.Tensor:
         raise ValueError(
             f"{options.model} has no tokenizer here (vocabulary {model.config.vocab}); give --ids"
         )
-    return torch.tensor([[model.config.bos, *tokenizer.encode(options.prompt)]])
+    return torch.tensor([tokenizer.encode(options.prompt) or [model.config.bos]])
 
 
 def _ids_of_file(path: Path) -> torch.Tensor:

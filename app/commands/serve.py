@@ -1,0 +1,35 @@
+"""Open k3scope in the browser."""
+
+
+def arguments(parser) -> None:
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: this machine only)"
+    )
+    parser.add_argument("--port", type=int, default=5006)
+    parser.add_argument("--prefix", default="", help="path the page lives under, behind a proxy: /k3")
+    parser.add_argument("--threads", type=int, default=4, help="threads for the visitors' clicks")
+    parser.add_argument("--store", help="SQLite file of runs that links name (default: in the user's cache)")
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="host name that may embed or proxy the page",
+    )
+    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+
+
+def run(options) -> None:
+    if not 1 <= options.threads <= 64:
+        raise ValueError(f"--threads {options.threads}: expected 1 to 64")
+    if not 0 < options.port < 65536:
+        raise ValueError(f"--port {options.port}: expected 1 to 65535")
+    # panel and bokeh take a second to import: only the command that needs them does
+    from app import server
+    from app.store import Store, default_path
+
+    store = Store(options.store or default_path())
+    prefix = "/" + options.prefix.strip("/") if options.prefix.strip("/") else ""
+    server.serve(
+        options.host, options.port, prefix, options.threads, store, options.allow_origin, not options.no_open
+    )

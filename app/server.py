@@ -1,0 +1,71 @@
+"""The web server: a page per visitor over models that all visitors share."""
+
+import functools
+import socket
+
+import panel as pn
+
+from app import page
+from app.parts.dock import dock
+from app.runner import Runner
+from app.runs import Runs
+from app.store import Store
+from diagrams.facts import Facts
+from diagrams.graph import scene
+
+MESSAGE_LIMIT = 20 * 2**20  # bytes of one websocket message
+
+
+def visitor(runner: Runner) -> pn.Template:
+    """Everything one visitor sees; called once per opened page."""
+    state, address = page.visit(pn.state.location.search if pn.state.location else "")
+    runs = Runs(state, runner, pn.state.execute)
+    pn.state.onload(runs.open)  # a link that names a prompt runs it after the first paint
+    return page.page(state, address, dock=dock(runs), live=pn.Column(), lab=pn.Column())
+
+
+def serve(
+    host: str, port: int, prefix: str, threads: int, store: Store, origins: list[str], show: bool
+) -> None:
+    """Serve until interrupted. ValueError when the port is taken."""
+    _claim(host, port)
+    pn.extension("mathjax")
+    pn.config.nthreads = threads
+    warm()
+    runner = Runner(store=store)
+    print(
+        f"k3scope at http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{port}{prefix}/",
+        flush=True,
+    )
+    try:
+        pn.serve(
+            {"/": functools.partial(visitor, runner)},
+            address=host,
+            port=port,
+            prefix=prefix,
+            websocket_origin=origins or None,
+            websocket_max_message_size=MESSAGE_LIMIT,
+            liveness=True,
+            show=show,
+            title="k3scope",
+            compress_response=True,
+        )
+    finally:
+        runner.close()
+
+
+def warm() -> None:
+    """Build what every first visitor needs, before there is one: the full tree, its facts, its drawing."""
+    Facts.of("kimi-k3").block("kimi_k3")
+    scene("kimi-k3")
+
+
+def _claim(host: str, port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ValueError(
+                f"cannot listen on {host}:{port} ({error.strerror}); try another --port"
+            ) from None

@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from app.commands import params, serve, trace
+from app.commands import check, params, serve, trace
 
-COMMANDS = (serve, params, trace)
+COMMANDS = (serve, params, trace, check)
 
 
 def main(argv: list[str] | None = None) -> int:

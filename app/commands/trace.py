@@ -29,7 +29,10 @@ def run(options) -> None:
     model = load(options.model, DTYPES[options.dtype], _device(options.device))
     ids = _ids(options, model).to(options.device)
     tensors = official_trace(model, ids)
-    save_file(tensors, options.out)
+    try:
+        save_file(tensors, options.out)
+    except SafetensorError as error:
+        raise ValueError(f"cannot write {options.out} ({error})") from None
     print(f"{options.out}: {len(tensors)} tensors of a forward over {tuple(ids.shape)} ids")
 
 

@@ -1,0 +1,94 @@
+"""The command line, as a person types it."""
+
+import csv
+import io
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from app.cli import main
+from diagrams import check, spec
+
+
+def test_params_prints_the_exact_totals(capsys):
+    assert main(["params"]) == 0
+    out = capsys.readouterr().out
+    assert "2,779,484,478,208 text parameters" in out
+    assert "2,208 of them A_log padding" in out
+    assert "14,336 never used" in out
+
+
+def test_params_as_json_sums_to_the_total(capsys):
+    main(["params", "kimi-k3", "--format", "json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["total_params"] == found["text_params"] == 2_779_484_478_208
+    assert found["active_params"] == 104_189_614_848
+    assert sum(b["total"] for b in found["blocks"]) == found["total_params"]
+    assert found["blocks"][0].keys() == {"id", "title", "formula", "per_instance", "count", "total"}
+    assert "vision_params" not in found  # no tower yet, so no number
+
+
+@pytest.mark.parametrize("by", ["block", "layer"])
+def test_params_as_csv_sums_to_the_total(capsys, by):
+    main(["params", "kimi-k3", "--format", "csv", "--by", by])
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert sum(int(r["total"]) for r in rows) == 2_779_484_478_208
+
+
+def test_params_reads_an_official_config(capsys, data):
+    assert main(["params", str(data / "a_mix13"), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["total_params"] > 0
+
+
+def test_trace_of_the_oracle_folder_gives_its_tensors(tmp_path, data):
+    folder, out = data / "a_mix13", tmp_path / "out.safetensors"
+    ids = str(folder / "input_ids.safetensors")
+    assert main(["trace", str(folder), "--ids-file", ids, "--dtype", "float64", "--out", str(out)]) == 0
+    expected, ours = load_file(folder / "expected_f64.safetensors"), load_file(out)
+    assert expected.keys() <= ours.keys()
+    torch.testing.assert_close(ours["logits"], expected["logits"], rtol=0, atol=1e-9)
+
+
+def test_trace_of_a_prompt_keeps_its_ids(tmp_path):
+    out = tmp_path / "out.safetensors"
+    assert main(["trace", "--prompt", "hé", "--out", str(out)]) == 0
+    assert load_file(out)["token_ids"].tolist() == [[0x68, 0xC3, 0xA9]]
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["params", "kimi-k4"], "did you mean 'kimi-k3'"),
+        (["params", "README.md"], "not valid JSON"),
+        (["trace", "kimi-k3", "--ids", "1", "--out", "x"], "only its shapes and counts"),
+        (["trace", "--ids", "1,b", "--out", "x"], "expected whole numbers such as 1,2,3"),
+        (["trace", "--ids", "999", "--out", "x"], "this model knows 0..271"),
+        (["trace", "--ids", "1", "--device", "warp", "--out", "x"], "no device 'warp'"),
+        (["trace", "--ids", "1", "--out", "/no/such/folder/x"], "cannot write"),
+        (["trace", "--ids-file", "pyproject.toml", "--out", "x"], "not a safetensors file"),
+        (["serve", "--port", "99999"], "expected 1 to 65535"),
+        (["serve", "--threads", "0"], "expected 1 to 64"),
+    ],
+)
+def test_what_cannot_work_ends_in_one_sentence(capsys, argv, sentence):
+    assert main(argv) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_check_passes_on_the_live_models(capsys):
+    assert main(["check"]) == 0
+    assert capsys.readouterr().out.count("blocks match") == 2
+
+
+def test_check_finds_a_wrong_formula(monkeypatch):
+    from dataclasses import replace
+
+    table = dict(spec.blocks())
+    table["lm_head"] = replace(table["lm_head"], params="d*vocab + 1")
+    table["kda_decay"] = replace(table["kda_decay"], leaves=("f_a_proj.weight", "decay"))
+    monkeypatch.setattr(check.spec, "blocks", lambda: table)
+    found = check.problems("k3-random")
+    assert any("lm_head.yaml: params" in p for p in found)
+    assert any("A_log belongs to no block" in p for p in found)

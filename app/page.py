@@ -2,7 +2,7 @@
 
 import panel as pn
 
-from app import html, link
+from app import html, link, theme
 from app.address import Address
 from app.parts.diagram import diagram
 from app.parts.header import header, title
@@ -49,6 +49,7 @@ def page(state: State, address: Address, dock, live, lab) -> pn.Template:
         "views": VIEWS,
         "tabs": TABS,
         "sketch": "",
+        "colours": theme.drawing_colours(),
     }.items():
         template.add_variable(name, value)
     return template

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from bokeh.plotting import figure
+from markupsafe import Markup
 
 from app.state import State
 from assets import ROOT
@@ -12,22 +13,40 @@ from assets import ROOT
 PARTS = Path(ROOT / "parts.css")  # for `stylesheets=` of Panel panes and widgets
 
 
+def _declared(file: str, selector: str) -> dict[str, str]:
+    block = re.search(rf"^{selector} \{{(.*?)\}}", (ROOT / file).read_text(encoding="utf-8"), re.S | re.M)[1]
+    return dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", block))
+
+
+@cache
+def _drawing(dark: bool) -> dict[str, str]:
+    light = _declared("diagram.css", r"\.k3d")
+    return light | _declared("diagram.css", r"\.k3d\.dark") if dark else light
+
+
 @cache
 def colours(dark: bool) -> dict[str, str]:
-    """The colours of page.css by name: its :root, overlaid by .dark."""
-    text = (ROOT / "page.css").read_text(encoding="utf-8")
-    light, night = (re.search(rf"{name} \{{(.*?)\}}", text, re.S)[1] for name in (":root", r"\.dark"))
-    found = re.findall(r"--([a-z-]+): (#[0-9a-f]+)", light + night if dark else light)
-    return dict(found)
+    """Every colour of the page by name. Those of the drawing live in diagram.css, the others in page.css."""
+    own = _declared("page.css", ":root") | (_declared("page.css", r"\.dark") if dark else {})
+    return _drawing(dark) | own
+
+
+@cache
+def drawing_colours() -> Markup:
+    """The colours of the drawing as variables of the whole page."""
+    light, dark = (
+        ";".join(f"--{name}:{value}" for name, value in _drawing(d).items()) for d in (False, True)
+    )
+    return Markup(f":root{{{light}}}.dark{{{dark}}}")
 
 
 def paint(plot: figure, dark: bool) -> None:
     """Give a figure the page's colours; its background stays the page's own."""
     c = colours(dark)
     plot.background_fill_color = plot.border_fill_color = None
-    plot.outline_line_color = c["edge"]
+    plot.outline_line_color = c["border"]
     for axis in plot.axis:
-        axis.axis_line_color = axis.major_tick_line_color = c["edge"]
+        axis.axis_line_color = axis.major_tick_line_color = c["border"]
         axis.minor_tick_line_color = None
         axis.major_label_text_color = axis.axis_label_text_color = c["muted"]
         axis.axis_label_text_font_style = "normal"

@@ -17,9 +17,12 @@ class Diagram(JSComponent):
     scene = param.Dict({}, doc="boxes and edges with coordinates, from diagrams.graph.scene")
     selected = param.String("")
     dark = param.Boolean(False)
+    live = param.Dict({}, doc="a few words per block, shown on its box")
 
     _esm = Path(ROOT / "diagram.js")
-    _stylesheets: ClassVar = [Path(ROOT / "diagram.css")]
+    _stylesheets: ClassVar = [
+        (ROOT / "diagram.css").read_text(encoding="utf-8")
+    ]  # Panel serves no Path outside app
 
     def __init__(self, on_toggle, **params):
         super().__init__(**params)

@@ -22,7 +22,7 @@ KINDS = {
     "ffn": "FFN / MoE",
     "norm": "norm / residual",
     "embed": "embedding / head",
-    "aux": "auxiliary",
+    "aux": "block store",
 }
 HIGHLIGHTS = ("kda", "mla", "latent_moe", "attn_mix", "block_store")
 _formatter = HtmlFormatter(nowrap=True, classprefix="py-")
@@ -55,7 +55,6 @@ def overview(model: str, select: str) -> str:
         block=_block(model, select),
         whole=None if select else facts.totals,
         highlights=chosen,
-        names=KINDS,
         kinds=facts.kinds,
         layers=facts.config.layers,
     )

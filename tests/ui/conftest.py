@@ -1,0 +1,132 @@
+"""A real server and a real browser; a test fails when the page errs or asks anything outside this machine."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+]
+START_S = 60
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args):
+    chromium = os.environ.get("K3SCOPE_CHROMIUM") or shutil.which("chromium")
+    if chromium is None:
+        if os.environ.get("CI"):
+            pytest.fail("no chromium on the path: browser tests may not be skipped in CI")
+        pytest.skip("no chromium on the path (set K3SCOPE_CHROMIUM)")
+    return {**browser_type_launch_args, "executable_path": chromium, "args": FLAGS}
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args):
+    return {**browser_context_args, "viewport": {"width": 1440, "height": 900}}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def url(base_url, tmp_path_factory):
+    """Address of the page: a server of our own, or the one named by --base-url."""
+    if base_url:
+        yield base_url
+        return
+    port = free_port()
+    store = tmp_path_factory.mktemp("store") / "runs.sqlite"
+    command = [sys.executable, "-m", "app", "serve", "--no-open", "--port", str(port), "--store", str(store)]
+    log = (store.parent / "server.log").open("w+")
+    server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+    address = f"http://localhost:{port}/"
+    try:
+        wait_for(address, server, log)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(10)
+        log.close()
+
+
+def wait_for(address: str, server: subprocess.Popen, log) -> None:
+    """Until the server answers. RuntimeError with its output when it does not."""
+    for _ in range(START_S * 10):
+        if server.poll() is not None:
+            break
+        try:
+            urlopen(address, timeout=20).close()
+            return
+        except (URLError, ConnectionError):
+            time.sleep(0.1)
+    log.seek(0)
+    raise RuntimeError(f"the server did not start:\n{log.read()[-4000:]}")
+
+
+class Guard:
+    """Hears every request and every error of the pages it watches."""
+
+    def __init__(self):
+        self.outside: set[str] = set()
+        self.errors: list[str] = []
+
+    def watch(self, page):
+        page.on("request", lambda request: self._check(request.url))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        # some requests show only in the browser's own log: beacons, blocked ones
+        devtools = page.context.new_cdp_session(page)
+        devtools.on("Log.entryAdded", lambda event: self._check(event["entry"].get("url") or ""))
+        devtools.send("Log.enable")
+        return page
+
+    def _check(self, address: str) -> None:
+        parts = urlsplit(address)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname not in (
+            "localhost",
+            "127.0.0.1",
+        ):
+            self.outside.add(address)
+
+
+@pytest.fixture(autouse=True)
+def guard(request):
+    """Fail a browser test on any request that leaves this machine and on any error of the page."""
+    if "url" not in request.fixturenames:
+        yield None
+        return
+    heard = Guard()
+    yield heard
+    assert not heard.outside
+    assert not heard.errors
+
+
+@pytest.fixture
+def visit(guard, context, url):
+    """Open a link in a page of its own and wait until it is alive."""
+
+    def open_(search: str = "", in_context=None):
+        page = guard.watch((in_context or context).new_page())
+        page.goto(url + search)
+        page.wait_for_selector("html.live")
+        return page
+
+    return open_

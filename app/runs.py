@@ -36,22 +36,30 @@ class Runs(param.Parameterized):
         self._execute = execute  # runs a coroutine function in the visitor's event loop
         self._lock = threading.Lock()
         self._job: Job | None = None
+        self._linked = False  # whether the link, and not the visitor, asked for the job
+        self._opened = False
         self.model = self._wanted_model()
         self.prompt = state.prompt or ""
         self._rest()
         state.param.watch(self._follow, ["prompt", "ran", "run"])
 
     def open(self) -> None:
-        """Show what the link names, running it if need be; called once, after the first paint."""
-        self._follow()
+        """Show what the link names, running it if need be; for after the first paint, and once only."""
+        if not self._opened:
+            self._opened = True
+            self._follow()
 
     def start(self, model: str, prompt: str) -> None:
-        """Run a prompt unless one is running; what cannot run becomes the problem."""
+        """Run what the visitor typed unless something is running; what cannot run becomes the problem."""
+        self._start(model, prompt, linked=False)
+
+    def _start(self, model: str, prompt: str, linked: bool) -> None:
         with self._lock:
             if self._job is not None:
                 return
             try:
                 job = self._job = self.runner.submit(model, prompt)
+                self._linked = linked
             except ValueError as error:
                 self._rest(problem=str(error))
                 return
@@ -83,7 +91,7 @@ class Runs(param.Parameterized):
     def _follow(self, *_events) -> None:
         """The link or the browser's history names a run: show it, or run it again."""
         state = self.state
-        if self.run is not None and state.run == self.run.id and state.prompt == self.prompt:
+        if self.run is not None and state.run == self.run.id and state.prompt in (None, self.prompt):
             return
         with self._lock:
             if self._job is not None:
@@ -100,24 +108,24 @@ class Runs(param.Parameterized):
             self.run = None
             self._rest(problem=ELSEWHERE.format(model=state.ran, ours=self.model))
         else:
-            self.start(self.model, prompt)
+            self._start(self.model, prompt, linked=True)
 
     def _show(self, run: Run) -> None:
         state, spec = self.state, run.spec
-        linked = state.prompt == spec.prompt and state.ran in ("", spec.model)
-        differs = linked and state.weights not in ("", spec.weights)
+        theirs = state.weights or (named.weights if (named := self.runner.spec(state.run)) else "")
+        differs = self._linked and theirs not in ("", spec.weights)
         bad = BAD.format(point=run.readings.first_bad) if run.readings.first_bad else ""
         self.param.update(
             run=run,
             busy=False,
             progress={"text": summary(run)},
-            problem=DIFFERS.format(theirs=state.weights, ours=spec.weights) if differs else bad,
+            problem=DIFFERS.format(theirs=theirs, ours=spec.weights) if differs else bad,
         )
-        if differs:
-            return  # the link stays as it was made
-        # a link that names its prompt is only completed: to change `with` would be a step of its own
-        named = {} if linked else {"ran": spec.model, "prompt": spec.prompt}
-        state.param.update(weights=spec.weights, run=run.id, **named)
+        # a link is completed and never corrected: a change of what it says would be a step that traps Back
+        if not self._linked:
+            state.param.update(ran=spec.model, weights=spec.weights, prompt=spec.prompt, run=run.id)
+        elif not differs and state.run in ("", run.id):
+            state.param.update(ran=spec.model, weights=spec.weights, run=run.id)
 
     def _rest(self, text: str = "", problem: str = "") -> None:
         if not text and self.run is not None:

@@ -1,16 +1,5 @@
-// The dock: type a prompt, run it, see its tokens and what would come next. Everything typed is set as text.
+// The dock, after dom.js: type a prompt, run it, see its tokens and what would come next. Everything typed is set as text.
 const CAP = 256 // chips shown until "show all"
-const h = (tag, attributes = {}, ...children) => {
-  const el = document.createElement(tag)
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value === false || value == null) continue
-    if (key === "class") el.className = value
-    else if (key.startsWith("on")) el[key] = value
-    else el.setAttribute(key, value === true ? "" : value)
-  }
-  el.append(...children.filter((child) => child != null))
-  return el
-}
 const percent = (p) => (p >= 0.0995 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(p < 0.01 ? 2 : 1)}%`)
 
 const chip_title = ([id, text, kind], index) => {
@@ -145,8 +134,6 @@ export function render({ model, el }) {
   model.on("problem", draw_problem)
   model.on("result", () => { show_all = false; draw_result() })
   model.on("token", mark_token)
-  model.on("dark", () => root.classList.toggle("dark", model.dark))
-  root.classList.toggle("dark", model.dark)
   fill()
   prompt.value = model.prompt
   draw_progress()

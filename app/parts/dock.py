@@ -1,6 +1,6 @@
 """The dock: a prompt, the model that runs it, its tokens and what would come next."""
 
-from pathlib import Path
+from typing import ClassVar
 
 import panel as pn
 import param
@@ -23,6 +23,11 @@ EXAMPLES = (
 )
 
 
+def read(*names: str) -> str:
+    """Files of assets as one text; Panel serves no path outside `app`."""
+    return "\n".join((ROOT / name).read_text(encoding="utf-8") for name in names)
+
+
 class Dock(JSComponent):
     """Shows what is typed, running and found; asks to run, to cancel and to choose a token."""
 
@@ -35,10 +40,9 @@ class Dock(JSComponent):
     problem = param.String("", doc="a sentence that something went wrong or differs")
     result = param.Dict({}, doc="pieces, next, random; empty before a run")
     token = param.Integer(None, allow_None=True)
-    dark = param.Boolean(False)
 
-    _esm = Path(ROOT / "dock.js")
-    _stylesheets = [(ROOT / "dock.css").read_text(encoding="utf-8")]  # noqa: RUF012
+    _esm = read("dom.js", "dock.js")
+    _stylesheets: ClassVar = [read("dock.css")]
 
     def __init__(self, on_message, **params):
         super().__init__(sizing_mode="stretch_width", margin=0, **params)
@@ -50,7 +54,7 @@ class Dock(JSComponent):
 
 
 def dock(runs: Runs) -> Dock:
-    """The dock of a visitor; once the page is shown it runs what the link names."""
+    """The dock of a visitor; what runs ends with the visit."""
     state = runs.state
 
     def told(data: dict) -> None:
@@ -69,8 +73,7 @@ def dock(runs: Runs) -> Dock:
         **_values(runs),
     )
     runs.param.watch(lambda *_: shown.param.update(**_values(runs)), ["busy", "progress", "problem", "run"])
-    state.param.watch(lambda *_: shown.param.update(token=state.token, dark=state.dark), ["token", "dark"])
-    pn.state.onload(runs.open)
+    state.param.watch(lambda event: setattr(shown, "token", event.new), "token")
     if pn.state.curdoc is not None:
         pn.state.on_session_destroyed(lambda _context: runs.stop())
     return shown
@@ -89,7 +92,6 @@ def _values(runs: Runs) -> dict:
         "problem": runs.problem,
         "result": {} if runs.run is None else result(runs.run),
         "token": runs.state.token,
-        "dark": runs.state.dark,
     }
 
 

@@ -58,6 +58,15 @@ def test_the_same_prompt_is_run_once(runner):
     assert wait(runner.submit("k3-random", "once")) is wait(runner.submit("k3-random", "once"))
 
 
+def test_a_known_result_does_not_stand_in_line(monkeypatch):
+    runner = Runner()
+    run = wait(runner.submit("k3-random", "known"))
+    slow(monkeypatch, 0.005)
+    busy = runner.submit("k3-random", "busy")
+    assert runner.submit("k3-random", "known").future.result(timeout=0) is run
+    busy.cancel()
+
+
 def test_run_ids_are_stable_over_processes():
     first, second = (wait(Runner().submit("k3-random", "stable")) for _ in range(2))
     assert first.id == second.id

@@ -7,6 +7,7 @@ import pytest
 from app.parts.dock import EXAMPLES, chip, result
 from app.runner import LIMIT, Runner
 from app.runs import Runs, summary
+from app.spec import RunSpec
 from app.state import State
 from app.store import Store
 from model.tokenizer import ByteTokenizer
@@ -54,7 +55,7 @@ def test_a_link_with_a_prompt_runs_once_and_only_when_opened(runner, prompt):
     visitor.settle()
     assert visitor.runs.run.spec.prompt == prompt
     assert not visitor.started
-    assert visitor.state.ran == ""  # completing a link is not a step in the history
+    assert visitor.state.ran == "k3-random"
     assert visitor.state.run == visitor.runs.run.id
 
 
@@ -114,6 +115,10 @@ def test_a_stored_run_brings_its_prompt_back(tmp_path):
     later.settle()
     assert later.runs.run.spec.prompt == later.runs.prompt == "kept over a restart"
     assert not later.runs.problem
+    assert later.state.prompt is None  # to name it would be a step that traps Back
+    later.runs.start("k3-random", "another")
+    later.settle()
+    assert later.state.prompt == "another"
 
 
 def test_an_unknown_run_says_what_is_missing(runner):
@@ -131,6 +136,26 @@ def test_other_weights_are_said_and_the_link_is_left_as_it_was(runner):
     assert "0123456789ab" in visitor.runs.problem
     assert visitor.runs.run.spec.weights in visitor.runs.problem
     assert visitor.state.run == "aaaaaaaaaaaa"
+
+
+def test_a_stored_run_of_other_weights_says_so(runner):
+    spec = RunSpec("k3-random", "0123456789ab", "trained since")
+    runner._store.put(spec)
+    visitor = Visitor(runner, run=spec.id)
+    visitor.runs.open()
+    visitor.settle()
+    assert visitor.runs.run.spec.prompt == "trained since"
+    assert "0123456789ab" in visitor.runs.problem
+    visitor.state.param.update(select="kda")
+    assert "0123456789ab" in visitor.runs.problem
+
+
+def test_a_wrong_run_id_beside_a_prompt_does_not_matter(runner):
+    visitor = Visitor(runner, prompt="w", run="aaaaaaaaaaaa")
+    visitor.runs.open()
+    visitor.settle()
+    assert visitor.runs.run.spec.prompt == "w"
+    assert visitor.state.run == "aaaaaaaaaaaa"  # to correct it would trap Back
 
 
 def test_a_model_that_does_not_run_here_is_said_and_not_replaced(runner):

@@ -46,19 +46,18 @@ function arrow(from, tip) {
   return `M${tip}L${x - 3.6 * dy},${y - 3.6 * dx}L${x + 3.6 * dy},${y + 3.6 * dx}Z`
 }
 
-// The loop's lane says which way it runs: an arrow half way up its longest stretch.
+// The lane of a loop says which way it runs: an arrow in the middle of its upright stretch.
 function halfway(points) {
-  const lengths = points.slice(1).map((p, i) => distance(p, points[i]))
-  const i = lengths.indexOf(Math.max(...lengths))
-  const [a, b] = [points[i], points[i + 1]]
-  return arrow(a, [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2])
+  const i = points.findIndex((p, i) => i > 1 && p[0] === points[i - 1][0])
+  const [a, b] = [points[i - 1], points[i]]
+  return arrow(a, [a[0], (a[1] + b[1]) / 2])
 }
 
 function drawEdge(edge, parent, enters) {
   const g = shape("g", { class: `edge ${edge.kind}` }, parent)
   shape("path", { class: "path", d: rounded(edge.points) }, g)
   if (enters) shape("path", { class: "head", d: arrow(edge.points.at(-2), edge.points.at(-1)) }, g)
-  if (edge.loop) shape("path", { class: "head", d: halfway(edge.points) }, g)
+  if (edge.loop && edge.kind !== "store") shape("path", { class: "head", d: halfway(edge.points) }, g)
   return g
 }
 
@@ -94,7 +93,7 @@ function drawTexts(node, parent) {
   const g = shape("g", { class: "texts" }, parent)
   shape("text", { class: "title", x, y: middle + (node.row ? -3 : 4.5), "text-anchor": "middle" }, g, node.title)
   const cls = node.row && node.row === node.mono ? "row mono" : "row"
-  if (node.row) shape("text", { class: cls, x, y: middle + 13.5, "text-anchor": "middle" }, g, node.row)
+  shape("text", { class: cls, x, y: middle + 13.5, "text-anchor": "middle" }, g, node.row)
 }
 
 const isRail = (node) => !node.open && node.h > RAIL
@@ -109,20 +108,19 @@ function drawNode(node, parent) {
   }, parent)
   if (node.group) g.setAttribute("aria-expanded", String(!!node.open))
   const rx = node.io ? node.h / 2 : open ? 14 : 8
-  shape("rect", { class: "ring", x: -4, y: -4, width: node.w + 8, height: node.h + 8, rx: rx + 4 }, g)
+  shape("rect", { class: "ring", x: -3.5, y: -3.5, width: node.w + 7, height: node.h + 7, rx: rx + 3.5 }, g)
   shape("rect", { class: "box", width: node.w, height: node.h, rx }, g)
   if (open) drawHeader(node, g); else drawTexts(node, g)
   if (node.group) drawToggle(node, g)
   return g
 }
 
+// After a run the second row shows the value measured there; without one, the words from Python.
 function drawLive(node, g, text) {
-  g.querySelector(".live")?.remove()
-  if (!text) return
-  const live = shape("g", { class: "live", "aria-hidden": "true" }, g)
-  const words = shape("text", { x: node.w - 10, y: 3.5, "text-anchor": "end" }, live, text)
-  const w = Math.ceil(words.getComputedTextLength()) + 12
-  live.prepend(shape("rect", { x: node.w - w - 4, y: -8, width: w, height: 15, rx: 7.5 }))
+  const row = g.querySelector(".row")
+  if (!row) return
+  row.textContent = text || node.row
+  row.classList.toggle("live", !!text)
 }
 
 function drawLegend(parent) {

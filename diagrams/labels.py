@@ -81,7 +81,7 @@ def _spots(label: Label, w: float, h: float):
         if abs(a[0] - b[0]) < 0.5:
             yield from _beside(a, b, h, label.late)
         else:
-            yield from _above(a, b, w, h)
+            yield from _above(a, b, w, h, label.level)
 
 
 def _beside(a, b, h, late):
@@ -92,9 +92,9 @@ def _beside(a, b, h, late):
         yield x - GAP, y, "end"
 
 
-def _above(a, b, w, h):
+def _above(a, b, w, h, level):
     y, left, right = a[1] - h - 3, min(a[0], b[0]) + 8, max(a[0], b[0]) - 8
-    forward = a[0] < b[0]
+    forward = level or a[0] < b[0]
     for i in range(int(max(0, right - left - w) // STEP) + 1):
         for top in (y, a[1] + 4):
             yield (left + i * STEP, top, "start") if forward else (right - i * STEP, top, "end")

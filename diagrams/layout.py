@@ -6,12 +6,12 @@ import networkx as nx
 
 from diagrams.frame import Box, Frame
 from diagrams.labels import Label, Paper, obstacles, place
-from diagrams.metrics import BOX_H, HEAD_H, badge_width, bold_width, label_size, second_row
+from diagrams.metrics import BOX_H, HEAD_H, badge_width, bold_width, box_size, label_size, second_row
 from diagrams.pieces import TOP, Edge, Tree, cut, visible_edges
 from diagrams.place import PAD, frame_of
 from diagrams.route import line, settle, side_heights, store_lines
 
-MARGIN, ASIDE_GAP, ASIDE_W = 20, 44, 128
+MARGIN, ASIDE_GAP = 20, 44
 KEPT = ("title", "sub", "mono", "kind", "group", "open", "badge", "summary", "params", "count", "io")
 
 
@@ -26,7 +26,7 @@ def layout(graph: nx.DiGraph) -> dict:
         pieces[piece.container].append(piece)
     frames = settle(frame_of(TOP, tree, pieces, aside), 0, MARGIN)
     boxes = {b.id: b for f in frames for b in f.boxes.values()}
-    width = _stand_aside(boxes, frames[0], stores, sorted(aside))
+    width = _stand_aside(boxes, frames[0], stores, tree, sorted(aside))
     drawn = _lines(frames, boxes, stores, aside)
     _label(drawn, boxes, tree)
     height = max(b.bottom for b in boxes.values()) if boxes else 0
@@ -49,25 +49,26 @@ def _aside(tree: Tree, edges: list[Edge]) -> set[str]:
     return {n for n in tree.children[TOP] if kinds[n] == {"store"} and not tree.is_open(n)}
 
 
-def _stand_aside(boxes: dict[str, Box], top: Frame, stores: list[Edge], aside: list[str]) -> float:
+def _stand_aside(
+    boxes: dict[str, Box], top: Frame, stores: list[Edge], tree: Tree, aside: list[str]
+) -> float:
     """Put the boxes at the side to the right, as tall as the group they serve; returns the full width."""
     right = top.x + top.w
     for name in aside:
         mine = [e for e in stores if name in (e.source, e.target)]
         peers = [boxes[p] for e in mine for p in (e.source, e.target) if p in boxes]
-        hosts = [b for b in top.boxes.values() if b.frame and _around(b.frame, peers)] or [
-            max(peers, key=lambda b: b.w)
-        ]
+        hosts = [b for b in top.boxes.values() if tree.node[b.id]["group"] and _holds(b, peers)] or peers
         said = [label_size(e.text, e.label)[0] for e in mine if not hosts[0].frame]
         x = right - PAD + max([ASIDE_GAP, *(w + 24 for w in said)])
         y, bottom = min(h.y for h in hosts), max(h.bottom for h in hosts)
-        boxes[name] = Box(name, ASIDE_W, max(BOX_H, bottom - y), x=x, y=y)
-        right = x + ASIDE_W + PAD
+        width, _ = box_size(tree.node[name])
+        boxes[name] = Box(name, width, max(BOX_H, bottom - y), x=x, y=y)
+        right = x + width + PAD
     return right
 
 
-def _around(frame: Frame, peers: list[Box]) -> bool:
-    return any(b in peers or (b.frame and _around(b.frame, peers)) for b in frame.boxes.values())
+def _holds(box: Box, peers: list[Box]) -> bool:
+    return box in peers or bool(box.frame and any(_holds(b, peers) for b in box.frame.boxes.values()))
 
 
 def _lines(frames: list[Frame], boxes: dict[str, Box], stores: list[Edge], aside: set[str]) -> list[dict]:

@@ -4,7 +4,7 @@ BOX_H, IO_H, HEAD_H = 44, 36, 36
 LINE_H = 12  # one line of an edge label
 TITLE_PX, SUB_PX, LABEL_PX = 12.5, 11, 10
 MIN_W, ROOM = 124, 176  # narrowest box; width a second row may claim before it is cut
-FOLD = 26  # characters of a shape before it breaks into two lines
+FOLD = 32  # characters of a shape before it breaks into two lines
 
 # Widths in em of the widest common system font (DejaVu Sans Bold), so that text never overflows its box.
 WIDE = {

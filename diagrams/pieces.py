@@ -110,7 +110,8 @@ def cut(edges: list[Edge], tree: Tree) -> list[Piece]:
         for inner, container in zip(up[: level + 1 : -1], up[-2:level:-1], strict=False):
             piece(edge, container, edge.source, inner, None)
         across = piece(edge, up[level], edge.source, up[level + 1], down[level + 1], edge.loop)
-        across.label, across.text = across.label or edge.label, across.text or edge.text
+        across.label = across.label or edge.label
+        across.text = across.text or edge.text or ("next layer" if edge.loop else "")
         net = edge.source
         for container, inner in zip(down[level + 1 : -1], down[level + 2 :], strict=True):
             net = across.port = _port(ports.setdefault(container, {}), net, edge.loop)

@@ -150,11 +150,10 @@ def _spread(pieces: list[Piece], offset: dict[Piece, float], half: float, bypass
         for i, piece in enumerate(pieces):
             piece.end = (i - (len(pieces) - 1) / 2) * min(PORT, 2 * half / len(pieces))
         return
-    for i, piece in enumerate(reversed(left)):
-        piece.end = -(bypass + PORT * (i + (not bypass) + bool(bypass)))
-        piece.end = max(piece.end, -half)
-    for i, piece in enumerate(right):
-        piece.end = min(bypass + PORT * (i + 1), half)
+    for side, beside in ((-1, left[::-1]), (1, right)):
+        step = min(PORT, (half - bypass) / max(1, len(beside)))
+        for i, piece in enumerate(beside):
+            piece.end = side * (bypass + step * (i + 1))
 
 
 def _lanes(frame: Frame, mode: str, base: float, step: float) -> float:

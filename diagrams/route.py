@@ -71,21 +71,17 @@ def line(frame: Frame, piece: Piece, heights: dict) -> list[Point]:
 
 def store_lines(box: Box, edges: list[Edge], boxes: dict[str, Box], heights: dict) -> list[list[Point]]:
     """Lines between a box at the side and what it serves: level where it can be, else with one bend."""
+    peers = [boxes[e.target if e.source == box.id else e.source] for e in edges]
+    ys = [heights[peer.id, id(edge)] for peer, edge in zip(peers, edges, strict=True)]
+    over = sorted((y for y in ys if y < box.y), reverse=True)  # the nearest bends first
+    under = sorted(y for y in ys if y > box.bottom)
     lines = []
-    level = {}
-    for edge in edges:
-        peer = edge.target if edge.source == box.id else edge.source
-        level[id(edge)] = (boxes[peer], heights[peer, id(edge)])
-    for edge in edges:
-        peer, y = level[id(edge)]
-        over = [e for e in edges if (level[id(e)][1] < box.y) == (y < box.y)]
-        x = box.x + box.w * (over.index(edge) + 1) / (len(over) + 1)
-        if box.y <= y <= box.bottom:
-            points = [(peer.right, y), (box.x, y)]
-        else:
-            outside = [e for e in over if not box.y <= level[id(e)][1] <= box.bottom]
-            x = box.x + box.w * (outside.index(edge) + 1) / (len(outside) + 1)
-            points = [(peer.right, y), (x, y), (x, box.y if y < box.y else box.bottom)]
+    for edge, peer, y in zip(edges, peers, ys, strict=True):
+        bending = over if y < box.y else under if y > box.bottom else []
+        points = [(peer.right, y), (box.x, y)]
+        if bending:
+            x = box.x + box.w * (bending.index(y) + 1) / (len(bending) + 1)
+            points = [(peer.right, y), (x, y), (x, box.y if bending is over else box.bottom)]
         lines.append(points if edge.target == box.id else points[::-1])
     return lines
 

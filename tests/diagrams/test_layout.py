@@ -259,8 +259,7 @@ def test_lines_of_different_sources_never_lie_on_each_other(scenes, opened):
         if a["net"] == b["net"] or a["loop"] or b["loop"]:
             continue
         for s, t in itertools.product(stretches(a), stretches(b)):
-            same = (s[0] == s[2]) == (t[0] == t[2])
-            assert not (same and overlap(s, t, air=4)), (a["id"], b["id"])
+            assert not side_by_side(s, t), (a["id"], b["id"])
 
 
 @each_state

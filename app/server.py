@@ -1,6 +1,5 @@
 """The web server: a page per visitor over models that all visitors share."""
 
-import functools
 import socket
 
 import panel as pn
@@ -39,7 +38,7 @@ def serve(
     )
     try:
         pn.serve(
-            {"/": functools.partial(visitor, runner)},
+            {"/": lambda: visitor(runner)},
             address=host,
             port=port,
             prefix=prefix,

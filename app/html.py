@@ -1,5 +1,6 @@
 """HTML from the templates in assets: every value is text unless it is marked as safe."""
 
+import re
 from functools import cache
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -43,6 +44,11 @@ def breakable(name: str) -> Markup:
     return Markup(".<wbr>").join(name.split("."))
 
 
+def without_mathjax(scripts: str) -> str:
+    """Bokeh's script tags less the largest one, which shell.js loads with the first formula."""
+    return re.sub(r"<script[^>]*bokeh-mathjax[^>]*></script>\s*", "", scripts)
+
+
 def number(value: int) -> str:
     return f"{value:,}"
 
@@ -64,5 +70,6 @@ def percent(part: int, whole: int) -> str:
     return f"{share:.2f}%" if share >= 0.1 or not part else f"{share:.3f}%"
 
 
+_environment.filters["without_mathjax"] = without_mathjax
 _environment.filters |= {"number": number, "short": short, "breakable": breakable, "prose": prose}
 _environment.globals |= {"percent": percent, "asset": asset}

@@ -20,8 +20,9 @@ def _declared(file: str, selector: str) -> dict[str, str]:
 
 @cache
 def _drawing(dark: bool) -> dict[str, str]:
-    light = _declared("diagram.css", r"\.k3d")
-    return light | _declared("diagram.css", r"\.k3d\.dark") if dark else light
+    found = _declared("diagram.css", r"\.k3d") | (_declared("diagram.css", r"\.k3d\.dark") if dark else {})
+    found["edge"] = found.pop("border")  # inside Panel's shadow roots --border means something else
+    return found
 
 
 @cache
@@ -44,9 +45,9 @@ def paint(plot: figure, dark: bool) -> None:
     """Give a figure the page's colours; its background stays the page's own."""
     c = colours(dark)
     plot.background_fill_color = plot.border_fill_color = None
-    plot.outline_line_color = c["border"]
+    plot.outline_line_color = c["edge"]
     for axis in plot.axis:
-        axis.axis_line_color = axis.major_tick_line_color = c["border"]
+        axis.axis_line_color = axis.major_tick_line_color = c["edge"]
         axis.minor_tick_line_color = None
         axis.major_label_text_color = axis.axis_label_text_color = c["muted"]
         axis.axis_label_text_font_style = "normal"

@@ -139,8 +139,8 @@ def test_the_ledger_sums_to_the_total_and_its_rows_select(visit):
     page = visit("?view=ledger")
     expect(page.get_by_test_id("ledger-sum")).to_have_text("2,779,484,478,208")
     expect(page.get_by_test_id("ledger-difference")).to_have_text("0")
-    page.get_by_role("row", name=re.compile("^LM head")).click()
-    expect(subject(page)).to_have_text("LM head")
+    page.get_by_role("row", name=re.compile("^Output head")).click()
+    expect(subject(page)).to_have_text("Output head")
     expect(page).to_have_url(re.compile("view=ledger&select=lm_head"))
 
 

@@ -36,7 +36,7 @@ def _kda_flops(q_shape, k_shape, v_shape, *_args, out_shape=None, **_kwargs) -> 
 
 @torch.library.custom_op("k3scope::experts", mutates_args=())
 def _experts(
-    x: Tensor, index: Tensor, w1: Tensor, w3: Tensor, w2: Tensor, gate_cap: float, up_cap: float
+    x: Tensor, index: Tensor, w1: Tensor, w3: Tensor, w2: Tensor, gate_cap: float | None, up_cap: float | None
 ) -> Tensor:
     return reference.experts(x, index, w1, w3, w2, gate_cap, up_cap)
 

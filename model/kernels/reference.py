@@ -52,16 +52,23 @@ def _packed(q, k, v, decay, write, initial_state, cu_seqlens):
     return torch.cat(outputs, 1), torch.cat(states, 0)
 
 
-def situ_glu(gate: Tensor, up: Tensor, gate_cap: float, up_cap: float) -> Tensor:
-    """SiTU-GLU: SiLU with its linear part capped by tanh, times a capped linear part; shape unchanged."""
+def situ_glu(gate: Tensor, up: Tensor, gate_cap: float | None, up_cap: float | None) -> Tensor:
+    """SiTU-GLU: SiLU with its linear part capped by tanh, times a capped linear part; shape unchanged.
+
+    With no caps (None) this is SwiGLU, as in Kimi-Linear.
+    """
     wide = torch.promote_types(gate.dtype, torch.float32)
     g, u = gate.to(wide), up.to(wide)
-    act = gate_cap * torch.tanh(g / gate_cap) * torch.sigmoid(g) * up_cap * torch.tanh(u / up_cap)
+    act = _cap(g, gate_cap) * torch.sigmoid(g) * _cap(u, up_cap)
     return act.to(gate.dtype)
 
 
+def _cap(x: Tensor, cap: float | None) -> Tensor:
+    return x if cap is None else cap * torch.tanh(x / cap)
+
+
 def experts(
-    x: Tensor, index: Tensor, w1: Tensor, w3: Tensor, w2: Tensor, gate_cap: float, up_cap: float
+    x: Tensor, index: Tensor, w1: Tensor, w3: Tensor, w2: Tensor, gate_cap: float | None, up_cap: float | None
 ) -> Tensor:
     """Run each token through its chosen experts.
 

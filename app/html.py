@@ -44,9 +44,9 @@ def breakable(name: str) -> Markup:
     return Markup(".<wbr>").join(name.split("."))
 
 
-def without_mathjax(scripts: str) -> str:
-    """Bokeh's script tags less the largest one, which shell.js loads with the first formula."""
-    return re.sub(r"<script[^>]*bokeh-mathjax[^>]*></script>\s*", "", scripts)
+def needed_first(scripts: str) -> str:
+    """Bokeh's script tags less MathJax, which shell.js loads with the first formula, and less WebGL."""
+    return re.sub(r"<script[^>]*bokeh-(mathjax|gl)[^>]*></script>\s*", "", scripts)
 
 
 def number(value: int) -> str:
@@ -70,6 +70,6 @@ def percent(part: int, whole: int) -> str:
     return f"{share:.2f}%" if share >= 0.1 or not part else f"{share:.3f}%"
 
 
-_environment.filters["without_mathjax"] = without_mathjax
+_environment.filters["needed_first"] = needed_first
 _environment.filters |= {"number": number, "short": short, "breakable": breakable, "prose": prose}
 _environment.globals |= {"percent": percent, "asset": asset}

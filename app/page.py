@@ -4,7 +4,7 @@ import panel as pn
 
 from app import html, link, theme
 from app.address import Address
-from app.parts.diagram import diagram
+from app.parts.diagram import diagram, sketch
 from app.parts.header import header, title
 from app.parts.inspector import TABS, inspector
 from app.parts.ledger import ledger
@@ -48,7 +48,7 @@ def page(state: State, address: Address, dock, live, lab) -> pn.Template:
         "titles": {name: title(name) for name in models},
         "views": VIEWS,
         "tabs": TABS,
-        "sketch": "",
+        "sketch": sketch(state),
         "colours": theme.drawing_colours(),
     }.items():
         template.add_variable(name, value)

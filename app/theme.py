@@ -9,27 +9,28 @@ from markupsafe import Markup
 
 from app.state import State
 from assets import ROOT
+from diagrams import svg
 
 PARTS = Path(ROOT / "parts.css")  # for `stylesheets=` of Panel panes and widgets
-
-
-def _declared(file: str, selector: str) -> dict[str, str]:
-    block = re.search(rf"^{selector} \{{(.*?)\}}", (ROOT / file).read_text(encoding="utf-8"), re.S | re.M)[1]
-    return dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", block))
-
-
-@cache
-def _drawing(dark: bool) -> dict[str, str]:
-    found = _declared("diagram.css", r"\.k3d") | (_declared("diagram.css", r"\.k3d\.dark") if dark else {})
-    found["edge"] = found.pop("border")  # inside Panel's shadow roots --border means something else
-    return found
 
 
 @cache
 def colours(dark: bool) -> dict[str, str]:
     """Every colour of the page by name. Those of the drawing live in diagram.css, the others in page.css."""
-    own = _declared("page.css", ":root") | (_declared("page.css", r"\.dark") if dark else {})
-    return _drawing(dark) | own
+    light, night = (_own(selector) for selector in (":root", r"\.dark"))
+    return _drawing(dark) | light | (night if dark else {})
+
+
+def _own(selector: str) -> dict[str, str]:
+    text = (ROOT / "page.css").read_text(encoding="utf-8")
+    block = re.search(rf"^{selector} \{{(.*?)\}}", text, re.S | re.M)[1]
+    return dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", block))
+
+
+def _drawing(dark: bool) -> dict[str, str]:
+    found = dict(svg.colours(dark))
+    found["edge"] = found.pop("border")  # inside Panel's shadow roots --border means something else
+    return found
 
 
 @cache
@@ -39,6 +40,14 @@ def drawing_colours() -> Markup:
         ";".join(f"--{name}:{value}" for name, value in _drawing(d).items()) for d in (False, True)
     )
     return Markup(f":root{{{light}}}.dark{{{dark}}}")
+
+
+def themed(drawing: str) -> Markup:
+    """An SVG in the light colours, made to follow the page's theme."""
+    names = {value: name for name, value in reversed(_drawing(False).items())}
+    return Markup(
+        re.sub(r"#[0-9a-f]{6}\b", lambda m: f"var(--{names[m[0]]})" if m[0] in names else m[0], drawing)
+    )
 
 
 def paint(plot: figure, dark: bool) -> None:

@@ -1,14 +1,17 @@
 """The drawing of the model: a scene laid out in Python, drawn and walked in the browser."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
 import param
+from markupsafe import Markup
 from panel.custom import JSComponent
 
 from app.state import State
+from app.theme import themed
 from assets import ROOT
-from diagrams import graph, spec
+from diagrams import graph, spec, svg
 
 
 class Diagram(JSComponent):
@@ -33,11 +36,31 @@ class Diagram(JSComponent):
             self._on_toggle(data["id"])
 
 
+def _opened(state: State) -> tuple[str, ...]:
+    return tuple(sorted(state.open))
+
+
+@lru_cache(maxsize=64)
+def _sketch(model: str, opened: tuple[str, ...], selected: str) -> Markup:
+    scene = graph.scene(model, "model", opened)
+    first = scene["nodes"][0]
+    return Markup('<div style="--wide:{}px;--axis:{:.3f}">{}</div>').format(
+        scene["width"],
+        (first["x"] + first["w"] / 2) / scene["width"],
+        themed(svg.to_svg(scene, selected=selected)),
+    )
+
+
+def sketch(state: State) -> Markup:
+    """The same drawing as plain SVG, for the page to show before its scripts run."""
+    return _sketch(state.model, _opened(state), state.select)
+
+
 def diagram(state: State) -> Diagram:
     """The drawing of the state's model, kept in step both ways."""
 
     def scene():
-        return graph.scene(state.model, "model", tuple(sorted(state.open)))
+        return graph.scene(state.model, "model", _opened(state))
 
     drawn = Diagram(
         state.toggle, scene=scene(), selected=state.select, dark=state.dark, sizing_mode="stretch_both"

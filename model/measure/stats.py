@@ -27,13 +27,13 @@ class Statistics:
 
 
 def statistics(x: Tensor) -> Statistics:
-    """Statistics of one tensor with at least one element."""
+    """Statistics of one floating tensor with at least one element."""
     return _unpack(x, _numbers(x).tolist())
 
 
 @torch.no_grad()
 def all_statistics(trace: Trace) -> dict[str, Statistics]:
-    """Statistics of every point of a trace, brought over in one transfer."""
+    """Statistics of every point of a trace but the choices of experts, brought over in one transfer."""
     tensors = _tensors(trace)
     rows = torch.stack([_numbers(x) for x in tensors.values()]).tolist()
     return {path: _unpack(x, row) for (path, x), row in zip(tensors.items(), rows, strict=True)}
@@ -45,11 +45,11 @@ def first_bad(points: dict[str, Statistics]) -> str | None:
 
 
 def _tensors(trace: Trace) -> dict[str, Tensor]:
-    return {path: x for path, x in trace.values.items() if isinstance(x, Tensor) and x.numel()}
+    values = {path: x for path, x in trace.values.items() if isinstance(x, Tensor) and x.numel()}
+    return {path: x for path, x in values.items() if x.is_floating_point()}  # the mean of ids means nothing
 
 
 def _numbers(x: Tensor) -> Tensor:
-    x = x if x.is_floating_point() else x.float()
     low, high = x.aminmax()  # NaN anywhere makes both NaN
     variance, mean = torch.var_mean(x, correction=0)
     zeros = (x == 0).sum() / x.numel()

@@ -98,9 +98,9 @@ def test_statistics_equal_numpy(shape):
     )
 
 
-def test_all_statistics_cover_every_tensor_and_equal_single_ones(run):
+def test_all_statistics_cover_every_tensor_of_numbers_and_equal_single_ones(run):
     found = stats.all_statistics(run)
-    tensors = {p: x for p, x in run.values.items() if isinstance(x, torch.Tensor)}
+    tensors = {p: x for p, x in run.values.items() if isinstance(x, torch.Tensor) and x.is_floating_point()}
     assert list(found) == list(tensors)
     for path in list(tensors)[::40]:
         assert found[path] == stats.statistics(tensors[path])

@@ -1,0 +1,106 @@
+"""The Live tab: what the last run says about the selected block."""
+
+from dataclasses import asdict
+from typing import ClassVar
+
+import param
+from panel.custom import JSComponent
+
+from app import readout
+from app.parts.dock import EXAMPLES, read
+from app.parts.header import title
+from app.runs import Runs
+from diagrams import spec
+from model.presets import preset
+
+EMPTY = (
+    "Nothing has run yet. After a run this tab shows what the selected block computed: statistics of its "
+    "outputs at a layer of your choice and, where the block has them, routing, depth weights or memory times."
+)
+
+
+class Live(JSComponent):
+    """Draws one readout; asks to choose a layer, to draw the model that ran, or to run an example."""
+
+    readout = param.Dict({}, doc="what there is to show; see `live`")
+
+    _esm = read("dom.js", "live.js")
+    _stylesheets: ClassVar = [read("live.css")]
+
+    def __init__(self, on_message, **params):
+        super().__init__(sizing_mode="stretch_width", margin=0, **params)
+        self._on_message = on_message
+
+    def _handle_msg(self, data) -> None:
+        if isinstance(data, dict):
+            self._on_message(data)
+
+
+def live(runs: Runs) -> Live:
+    """The Live tab of a visitor, made anew when something it shows changes and it is in view."""
+    state, chosen = runs.state, {"layer": None}
+
+    def told(data: dict) -> None:
+        match data:
+            case {"type": "layer", "layer": int(layer)} if runs.run and state.model == runs.run.spec.model:
+                state.layer = layer
+            case {"type": "layer", "layer": int(layer)}:
+                chosen["layer"] = layer
+                show()
+            case {"type": "draw"} if runs.run:
+                state.param.update(model=runs.run.spec.model, layer=shown.readout.get("layer"))
+            case {"type": "example"}:
+                runs.start(runs.model, EXAMPLES[0][1])
+
+    def show(*_) -> None:
+        if state.tab == "live":
+            shown.readout = _readout(runs, chosen["layer"])
+
+    def forget(*_) -> None:
+        chosen["layer"] = None
+
+    shown = Live(told)
+    state.param.watch(forget, ["layer", "model"])
+    state.param.watch(show, ["tab", "select", "layer", "model", "token"])
+    runs.param.watch(show, "run")
+    show()
+    return shown
+
+
+def _readout(runs: Runs, chosen: int | None) -> dict:
+    state, run = runs.state, runs.run
+    if run is None:
+        return {"empty": EMPTY, "example": EXAMPLES[0][0]}
+    drawn, ran = preset(state.model), run.spec.model
+    same_model = state.model == ran
+    like = None if state.layer is None or state.layer >= drawn.layers else (drawn, state.layer)
+    at = readout.place(run, state.select, chosen, like)
+    bad = run.readings.first_bad
+    return {
+        "source": _source(run, at),
+        "random": run.random_weights,
+        "note": "" if same_model else _note(state, run, at, like),
+        "draw": "" if same_model else title(ran),
+        "layer": at.layer,
+        "layers": at.layers if len(at.layers) > 1 else [],
+        "charts": [asdict(chart) for chart in readout.charts(run, at, state.token)],
+        "tables": readout.statistics(run, at),
+        "bad": f"NaN or infinity first appeared in {bad}." if bad else "",
+    }
+
+
+def _source(run, at: readout.Place) -> str:
+    where = "" if at.layer is None else f", layer {at.layer} ({readout.kind_of(run.config, at.layer)})"
+    return f"{title(run.spec.model)}{where}"
+
+
+def _note(state, run, at: readout.Place, like) -> str:
+    """Whose numbers these are, when another model is drawn."""
+    drawn, ran = title(state.model), title(run.spec.model)
+    if like is None or at.layer is None:
+        return f"{drawn} has no weights here: these are the values of the same block in {ran}."
+    kind = readout.kind_of(*like)
+    if readout.kind_of(run.config, at.layer) == kind:
+        return f"Same kind as the chosen layer {state.layer} of {drawn} ({kind})."
+    here = spec.blocks()[state.select].title if state.select else "this"
+    return f"The chosen layer {state.layer} of {drawn} is {kind}; {here} is shown where {ran} has it."

@@ -6,6 +6,8 @@ import panel as pn
 
 from app import page
 from app.parts.dock import dock
+from app.parts.lab import lab
+from app.parts.live import live
 from app.runner import Runner
 from app.runs import Runs
 from app.store import Store
@@ -20,7 +22,7 @@ def visitor(runner: Runner) -> pn.Template:
     state, address = page.visit(pn.state.location.search if pn.state.location else "")
     runs = Runs(state, runner, pn.state.execute)
     pn.state.onload(runs.open)  # a link that names a prompt runs it after the first paint
-    return page.page(state, address, dock=dock(runs), live=pn.Column(), lab=pn.Column())
+    return page.page(state, address, dock=dock(runs), live=live(runs), lab=lab(runs))
 
 
 def serve(

@@ -24,6 +24,7 @@ function html(tag, cls, parent, text = null) {
 }
 
 const count = (n) => (n ? `${n.toLocaleString("en-US")} parameters` : "")
+const isRail = (node) => !node.open && node.h > RAIL
 const distance = (a, b) => Math.abs(a[0] - b[0]) + Math.abs(a[1] - b[1])
 const clamp = (x, low, high) => Math.max(low, Math.min(high, x))
 
@@ -82,10 +83,9 @@ function drawToggle(node, parent) {
 function drawHeader(node, parent) {
   shape("text", { class: "title", x: 36, y: 22.5 }, parent, node.title)
   if (!node.badge) return
-  const g = shape("g", { class: "badge" }, parent)
-  const text = shape("text", { x: node.w - 21, y: 22, "text-anchor": "end" }, g, node.badge)
-  const w = Math.ceil(text.getComputedTextLength()) + 18
-  g.prepend(shape("rect", { x: node.w - w - 12, y: 9, width: w, height: 18, rx: 9 }))
+  const g = shape("g", { class: "badge" }, parent), x = node.w - node.badge_w - 12
+  shape("rect", { x, y: 9, width: node.badge_w, height: 18, rx: 9 }, g)
+  shape("text", { x: x + node.badge_w / 2, y: 22, "text-anchor": "middle" }, g, node.badge)
 }
 
 function drawTexts(node, parent) {
@@ -95,8 +95,6 @@ function drawTexts(node, parent) {
   const cls = node.row && node.row === node.mono ? "row mono" : "row"
   shape("text", { class: cls, x, y: middle + 13.5, "text-anchor": "middle" }, g, node.row)
 }
-
-const isRail = (node) => !node.open && node.h > RAIL
 
 function drawNode(node, parent) {
   const open = node.group && node.open
@@ -125,16 +123,13 @@ function drawLive(node, g, text) {
 
 function drawLegend(parent) {
   const legend = html("div", "legend", parent)
-  for (const [kind, name] of KINDS) {
-    const item = html("span", "", legend)
-    html("i", `k-${kind}`, item)
-    item.append(name)
-  }
+  const entry = (name, sign) => html("span", "", legend, name).prepend(sign)
+  for (const [kind, name] of KINDS) entry(name, html("i", `k-${kind}`, legend))
   html("span", "gap", legend)
   for (const [kind, name] of LINES) {
-    const item = html("span", "", legend)
-    drawEdge({ kind, points: [[0, 5], [30, 5]] }, shape("svg", { "aria-hidden": "true" }, item), true)
-    item.append(name)
+    const sign = shape("svg", { "aria-hidden": "true" })
+    drawEdge({ kind, points: [[0, 5], [30, 5]] }, sign, true)
+    entry(name, sign)
   }
 }
 
@@ -177,10 +172,8 @@ export function render({ model, el }) {
     apply()
   }
   const zoom = (factor, x = size.width / 2, y = size.height / 2) => {
-    const k = clamp(view.k * factor, 0.05, 4)
-    view.x = x - ((x - view.x) * k) / view.k
-    view.y = y - ((y - view.y) * k) / view.k
-    view.k = k
+    const k = clamp(view.k * factor, 0.05, 4), f = k / view.k
+    Object.assign(view, { k, x: x - (x - view.x) * f, y: y - (y - view.y) * f })
     moved = true
     apply()
   }
@@ -196,12 +189,14 @@ export function render({ model, el }) {
     apply()
     return rest
   }
+  // Bring a box into sight; a tall one that shows anywhere stays where it is.
   const reveal = (id) => {
     const n = nodes.get(id)
     if (!n || !size.width) return
-    const x = n.x * view.k + view.x, y = n.y * view.k + view.y, w = n.w * view.k, h = Math.min(n.h, 80) * view.k
-    if (x + w < 24 || x > size.width - 24) view.x += size.width / 2 - (x + w / 2)
-    else if (w < size.width) view.x += Math.max(0, 8 - x) - Math.max(0, x + w - size.width + 8)
+    const x = n.x * view.k + view.x, y = n.y * view.k + view.y, w = n.w * view.k, h = n.h * view.k
+    const shows = x + w > 24 && x < size.width - 24 && y + h > 24 && y < size.height - 24
+    if (shows && (n.open || n.h > RAIL || (x >= 0 && x + w <= size.width && y >= 0 && y + h <= size.height))) return
+    if (x < 0 || x + w > size.width) view.x += size.width / 2 - (x + w / 2)
     if (y < 0 || y + h > size.height) view.y += size.height / 3 - y
     apply()
   }
@@ -209,25 +204,20 @@ export function render({ model, el }) {
 
   // ---- drawing
   const draw = () => {
-    const { nodes: all, edges } = model.scene
+    const { nodes: all = [], edges = [] } = model.scene
     for (const g of Object.values(layer)) g.replaceChildren()
     nodes = new Map(all.map((n) => [n.id, n]))
-    const open = (n) => n.group && n.open
-    const place = (n) => [n.id, drawNode(n, open(n) ? layer.groups : layer.nodes)]
+    const place = (n) => [n.id, drawNode(n, n.group && n.open ? layer.groups : layer.nodes)]
     drawn = new Map([...all].sort((a, b) => a.depth - b.depth).map(place))
     const rank = { store: 0, sum: 1, flow: 2 }
     lines = [...edges].sort((a, b) => rank[a.kind] - rank[b.kind]).map((edge) => {
-      const target = nodes.get(edge.target)
-      const inward = edge.members.some(([, b]) => b === edge.target)
       drawLabel(edge, layer.labels)
-      return { edge, g: drawEdge(edge, layer.edges, inward && target && !open(target)) }
+      return { edge, g: drawEdge(edge, layer.edges, edge.members.some(([, b]) => b === edge.target)) }
     })
     live()
     mark()
   }
-  const live = () => {
-    for (const [id, g] of drawn) drawLive(nodes.get(id), g, model.live?.[id])
-  }
+  const live = () => drawn.forEach((g, id) => drawLive(nodes.get(id), g, model.live?.[id]))
   const inside = (id, group) => {
     for (let n = nodes.get(id); n; n = nodes.get(n.parent)) if (n.id === group) return true
     return false
@@ -246,11 +236,9 @@ export function render({ model, el }) {
       g.classList.toggle("out", out && !into)
       if (into || out) layer.edges.append(g)
     }
-    rove(drawn.has(current) ? current : drawn.has(id) ? id : model.scene.nodes[0]?.id)
+    rove([current, id].find((key) => drawn.has(key)) ?? nodes.keys().next().value)
   }
-  const rove = (id) => {
-    for (const [key, g] of drawn) g.setAttribute("tabindex", key === id ? 0 : -1)
-  }
+  const rove = (id) => drawn.forEach((g, key) => g.setAttribute("tabindex", key === id ? 0 : -1))
   const pick = (id) => {
     if (model.selected !== id) model.selected = id
     mark()
@@ -262,10 +250,8 @@ export function render({ model, el }) {
   }
   const focus = (id) => {
     if (!drawn.has(id)) return
-    current = id
     rove(id)
-    drawn.get(id).focus({ preventScroll: true })
-    reveal(id)
+    drawn.get(id).focus({ preventScroll: true }) // focus reveals it
   }
 
   // ---- pointer: one drags, two pinch; under 4 px it was a click
@@ -300,13 +286,18 @@ export function render({ model, el }) {
     const rest = pan(here[0] - last[0], here[1] - last[1])
     if (ev.pointerType === "touch" && rest) window.scrollBy(0, -rest)
   }
+  const click = () => {
+    if (press.toggle) return toggle(press.toggle)
+    if (!press.id) return
+    focus(press.id)
+    pick(press.id)
+  }
   const up = (ev) => {
     fingers.delete(ev.pointerId)
-    if (press && !press.dragged && ev.type === "pointerup") {
-      if (press.toggle) toggle(press.toggle)
-      else if (press.id) { focus(press.id); pick(press.id) }
-    }
-    if (!fingers.size) { press = null; svg.classList.remove("pan") }
+    if (press && !press.dragged && ev.type === "pointerup") click()
+    if (fingers.size) return
+    press = null
+    svg.classList.remove("pan")
   }
   const hover = (ev) => {
     const n = nodes.get(under(ev, "id"))
@@ -316,29 +307,27 @@ export function render({ model, el }) {
       tip.replaceChildren()
       html("b", "", tip, n.title)
       for (const text of [n.summary, n.sub, count(n.params)]) if (text) html("span", "", tip, text)
-      tip.dataset.id = n.id
     }
+    tip.dataset.id = n.id
     const [x, y] = local(ev)
-    const left = x + 16 + tip.offsetWidth > size.width ? x - tip.offsetWidth - 12 : x + 16
-    const top = Math.min(y + 18, size.height - tip.offsetHeight - 8)
-    tip.style.transform = `translate(${Math.max(4, left)}px,${top}px)`
+    const left = clamp(x + 16, 4, size.width - tip.offsetWidth - 4)
+    const top = y + 20 + tip.offsetHeight > size.height ? y - tip.offsetHeight - 12 : y + 20
+    tip.style.transform = `translate(${left}px,${top}px)`
   }
   svg.addEventListener("pointerdown", down)
   svg.addEventListener("pointermove", (ev) => (fingers.has(ev.pointerId) && press ? drag(ev) : hover(ev)))
-  svg.addEventListener("pointerup", up)
-  svg.addEventListener("pointercancel", up)
+  for (const name of ["pointerup", "pointercancel"]) svg.addEventListener(name, up)
   svg.addEventListener("pointerleave", (ev) => {
     tip.classList.remove("on")
-    if (!svg.hasPointerCapture(ev.pointerId)) fingers.delete(ev.pointerId)
+    if (!svg.hasPointerCapture(ev.pointerId)) up(ev)
   })
   svg.addEventListener("dblclick", (ev) => {
     const n = nodes.get(under(ev, "id"))
     if (n?.group && !under(ev, "toggle")) toggle(n.id)
   })
   svg.addEventListener("wheel", (ev) => {
-    const near = ev.ctrlKey || ev.metaKey
+    const near = ev.ctrlKey || ev.metaKey, step = ev.deltaMode === 1 ? 20 : 1
     if (near) zoom(Math.exp(-clamp(ev.deltaY, -60, 60) * 0.01), ...local(ev))
-    const step = ev.deltaMode === 1 ? 20 : 1
     if (near || !pan(-ev.deltaX * step, -ev.deltaY * step) || ev.deltaX) ev.preventDefault()
   }, { passive: false })
 
@@ -365,16 +354,15 @@ export function render({ model, el }) {
     if (keys[ev.key]) keys[ev.key](); else moves[ev.key](n, siblings(n.parent))
     ev.preventDefault()
   })
-  svg.addEventListener("focusin", (ev) => { current = under(ev, "id") ?? current })
+  svg.addEventListener("focusin", (ev) => {
+    if (current !== under(ev, "id")) reveal((current = under(ev, "id")))
+  })
 
   // ---- toolbar
   const bar = html("div", "bar", stage)
-  const button = (text, label, act) => {
-    const b = html("button", "", bar, text)
-    b.type = "button"
+  const button = (text, label, onclick) => {
+    const b = Object.assign(html("button", "", bar, text), { type: "button", title: label, onclick })
     b.setAttribute("aria-label", label)
-    b.title = label
-    b.onclick = act
   }
   button("+", "Zoom in", () => zoom(1.25))
   button("−", "Zoom out", () => zoom(0.8))
@@ -385,17 +373,13 @@ export function render({ model, el }) {
   const redraw = () => {
     const focused = wrap.getRootNode().activeElement?.dataset?.id
     draw()
-    const n = pending && nodes.get(pending.id)
-    if (n) {
-      const [x, y] = anchor(n)
-      view.x += pending.at[0] - x
-      view.y += pending.at[1] - y
-    }
+    const n = pending && nodes.get(pending.id), [x, y] = n ? anchor(n) : []
+    if (n) Object.assign(view, { x: view.x + pending.at[0] - x, y: view.y + pending.at[1] - y })
     pending = null
     if (moved) apply(); else fit(false)
     if (drawn.has(focused)) drawn.get(focused).focus({ preventScroll: true })
   }
-  const theme = () => wrap.classList.toggle("dark", !!model.dark)
+  const theme = () => wrap.classList.toggle("dark", model.dark)
   model.on("scene", redraw)
   model.on("selected", () => { mark(); reveal(model.selected) })
   model.on("dark", theme)
@@ -403,15 +387,13 @@ export function render({ model, el }) {
   theme()
   draw()
 
-  const painted = () => {
-    if (model.selected) reveal(model.selected)
-    requestAnimationFrame(() => performance.mark("diagram-painted"))
-  }
   const observer = new ResizeObserver(() => {
     const first = !size.width
     size = { width: stage.clientWidth, height: stage.clientHeight }
-    if (size.width && !moved) fit(false)
-    if (size.width && first) painted()
+    if (!size.width) return
+    if (!moved) fit(false)
+    if (first) reveal(model.selected)
+    if (first) requestAnimationFrame(() => performance.mark("diagram-painted"))
   })
   observer.observe(stage)
   model.on("remove", () => observer.disconnect())

@@ -137,6 +137,7 @@ def _node(box: Box, tree: Tree) -> dict:
         "id": box.id,
         **{key: node.get(key) for key in KEPT},
         "row": second_row(node),
+        "badge_w": badge_width(node["badge"]),
         "x": round(box.x, 1),
         "y": round(box.y, 1),
         "w": round(box.w, 1),

@@ -10,7 +10,7 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 
-from diagrams.metrics import LINE_H, badge_width
+from diagrams.metrics import LINE_H
 
 CSS = Path(__file__).parents[1] / "assets" / "diagram.css"
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -78,7 +78,7 @@ def _group(node: dict, c: dict, chosen: bool) -> str:
         _text(node["x"] + 18, node["y"] + 22.5, node["title"], kind, more=' font-weight="600"'),
     ]
     if node["badge"]:
-        w = badge_width(node["badge"])
+        w = node["badge_w"]
         x, y = node["x"] + node["w"] - w - 12, node["y"] + 9
         parts.append(
             f'<rect x="{x:g}" y="{y:g}" width="{w}" height="18" rx="9" fill="{c["bg"]}" '

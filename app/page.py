@@ -12,10 +12,10 @@ from app.parts.stage import VIEWS, stage
 from app.shell import SLOTS, Shell
 from app.state import State
 from diagrams import spec
-from model.presets import PRESETS, preset
+from model.presets import DRAWN, preset
 
 
-def known(models: tuple[str, ...] = tuple(PRESETS)) -> link.Known:
+def known(models: tuple[str, ...] = DRAWN) -> link.Known:
     """What a link may name."""
     return link.Known(
         models=models,

@@ -18,6 +18,7 @@ KIMI_K3 = replace(_official("kimi-k3"), a_log_stored=128)
 # Every size differs from every other, so that a swapped dimension cannot pass a test
 K3_RANDOM = replace(
     KIMI_K3,
+    packed_experts=False,
     kinds=("kda", "kda", "kda", "mla", "kda", "kda", "kda", "mla", "mla"),
     vocab=272, d=128, dense=352, block=4,
     kda_heads=5, kda_head_dim=32, a_log_stored=8,
@@ -26,8 +27,18 @@ K3_RANDOM = replace(
     max_positions=2048, bos=256, eos=257, pad=259,
 )  # fmt: skip
 
-PRESETS = {"kimi-k3": KIMI_K3, "k3-random": K3_RANDOM}
-META_ONLY = ("kimi-k3",)  # 2.78T parameters: shapes and counts, never a forward with numbers
+KIMI_LINEAR = _official("kimi-linear-48b")
+K3_040B = _official("kimi-k3-0.40b")
+
+PRESETS = {
+    "kimi-k3": KIMI_K3,
+    "k3-random": K3_RANDOM,
+    "kimi-linear-48b": KIMI_LINEAR,
+    "kimi-k3-0.40b": K3_040B,
+}
+# no weights at hand and too large to draw at random: shapes and counts, never a forward with numbers
+META_ONLY = ("kimi-k3", "kimi-linear-48b", "kimi-k3-0.40b")
+DRAWN = ("kimi-k3", "k3-random")
 
 
 def preset(name: str) -> Config:

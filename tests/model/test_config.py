@@ -37,7 +37,7 @@ def test_a_missing_key_is_named(official, key):
         Config.from_official(official)
 
 
-@pytest.mark.parametrize("key", ["gate_lower_bound", "num_heads", "kda_layers"])
+@pytest.mark.parametrize("key", ["head_dim", "num_heads", "kda_layers"])
 def test_a_missing_linear_attention_key_is_named(official, key):
     del official["text_config"]["linear_attn_config"][key]
     with pytest.raises(ValueError, match=key):

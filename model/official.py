@@ -1,0 +1,121 @@
+"""Read and write the official config.json."""
+
+import difflib
+from typing import Any
+
+# official key -> our field
+COMMON = {
+    "vocab_size": "vocab", "hidden_size": "d", "intermediate_size": "dense",
+    "num_attention_heads": "heads", "kv_lora_rank": "kv_rank",
+    "qk_nope_head_dim": "nope_dim", "qk_rope_head_dim": "shared_key_dim", "v_head_dim": "v_dim",
+    "num_experts": "experts", "num_experts_per_token": "top_k", "num_shared_experts": "shared_experts",
+    "moe_intermediate_size": "expert_dim", "first_k_dense_replace": "dense_layers",
+    "routed_scaling_factor": "routed_scale", "rms_norm_eps": "eps", "initializer_range": "init_std",
+    "bos_token_id": "bos", "eos_token_id": "eos", "pad_token_id": "pad",
+}  # fmt: skip
+K3_ONLY = {
+    "q_lora_rank": "q_rank", "routed_expert_hidden_size": "latent", "attn_res_block_size": "block",
+    "activation_situ_beta": "gate_cap", "activation_situ_linear_beta": "up_cap",
+    "max_position_embeddings": "max_positions",
+}  # fmt: skip
+K3_MARKS = ("attn_res_block_size", "routed_expert_hidden_size", "activation_situ_beta", "latent_moe_use_norm")
+LINEAR = {"num_heads": "kda_heads", "head_dim": "kda_head_dim", "short_conv_kernel_size": "conv"}
+# keys that must have the one value these models implement
+FIXED = {
+    "mla_use_nope": True, "moe_renormalize": True, "moe_router_activation_func": "sigmoid",
+    "num_expert_group": 1, "topk_group": 1, "moe_layer_freq": 1, "tie_word_embeddings": False,
+    "num_nextn_predict_layers": 0,
+}  # fmt: skip
+K3_FIXED = {
+    "hidden_act": "situ", "mla_use_output_gate": True, "topk_method": "noaux_tc", "latent_moe_use_norm": True,
+}  # fmt: skip
+
+
+def fields(official: dict[str, Any]) -> dict[str, Any]:
+    """Values of the Config fields in an official config.json, `text_config` nested or flat.
+
+    Layer lists count from 1. Kimi K3 and Kimi-Linear are told apart by the keys only K3 has. A missing, contradictory or unsupported
+    key is a ValueError that names it.
+    """
+    if not isinstance(official, dict):
+        raise ValueError("config.json: expected an object with the official keys")
+    text = _need(official, "text_config", dict) if "text_config" in official else official
+    linear = _need(text, "linear_attn_config", dict)
+    _fixed(text, FIXED)
+    if _need(text, "num_key_value_heads") != _need(text, "num_attention_heads"):
+        raise ValueError(
+            "config.json: num_key_value_heads differs from num_attention_heads; MLA has one per head"
+        )
+    values = {ours: _number(text, key) for key, ours in COMMON.items()}
+    values |= {ours: _number(linear, key) for key, ours in LINEAR.items()}
+    values["kinds"] = _kinds(text, linear)
+    is_k3 = any(key in text for key in K3_MARKS)
+    return values | (_k3(text, linear) if is_k3 else _kimi_linear(text, linear))
+
+
+def _k3(text: dict, linear: dict) -> dict:
+    _fixed(text, K3_FIXED)
+    if _need(linear, "use_full_rank_gate") is not True:
+        raise ValueError(
+            "config.json: use_full_rank_gate is not true; K3 is implemented with the full-rank gate"
+        )
+    floor = linear.get("gate_lower_bound")  # absent in small public K3s: softplus decay
+    if floor is not None:
+        floor = float(_number(linear, "gate_lower_bound"))
+    packed = "mxfp4" in str(text.get("quantization_config", {}).get("format", ""))
+    sizes = {ours: _number(text, key) for key, ours in K3_ONLY.items()}
+    return sizes | {"decay_floor": floor, "packed_experts": packed}
+
+
+def _kimi_linear(text: dict, linear: dict) -> dict:
+    _fixed(text, {"hidden_act": "silu", "q_lora_rank": None})
+    return {
+        "q_rank": None,
+        "latent": None,
+        "block": None,
+        "gate_cap": None,
+        "up_cap": None,
+        "decay_floor": None,
+        "gate_rank": _number(linear, "head_dim"),
+        "mla_gate": False,
+        "max_positions": _number(text, "model_max_length"),
+    }
+
+
+def _fixed(text: dict, table: dict) -> None:
+    for key, value in table.items():
+        if (found := _need(text, key)) != value:
+            raise ValueError(f"config.json: {key} is {found!r}; only {value!r} is implemented")
+
+
+def _need(config: dict, key: str, kind: type = object):
+    if key not in config:
+        close = difflib.get_close_matches(key, config, 1)
+        hint = f" (there is {close[0]!r}: a different key)" if close else ""
+        raise ValueError(f"config.json: the key {key!r} is missing{hint}")
+    if not isinstance(config[key], kind):
+        raise ValueError(f"config.json: {key} is {config[key]!r}; expected {getattr(kind, '__name__', kind)}")
+    return config[key]
+
+
+def _number(config: dict, key: str) -> int | float:
+    value = _need(config, key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"config.json: {key} is {value!r}; expected a number")
+    return value
+
+
+def _kinds(text: dict, linear: dict) -> tuple[str, ...]:
+    """The kind of each layer. The official lists count from 1."""
+    count = _number(text, "num_hidden_layers")
+    kda = set(_need(linear, "kda_layers", list))
+    mla = set(_need(linear, "full_attn_layers", list))
+    if both := kda & mla:
+        raise ValueError(f"config.json: layers {sorted(both)} are in both kda_layers and full_attn_layers")
+    if (kda | mla) != set(range(1, count + 1)):
+        odd = sorted((kda | mla) ^ set(range(1, count + 1)), key=str)
+        raise ValueError(
+            f"config.json: kda_layers and full_attn_layers must name each of the layers 1..{count} once; "
+            f"missing or out of range: {odd[:8]}"
+        )
+    return tuple("kda" if i + 1 in kda else "mla" for i in range(count))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-REVISION = "f831ab668142"
+REVISION = "f831ab66814297da540d832a5235f8e904f29d06"
 FILES = f"https://huggingface.co/moonshotai/Kimi-K3/blob/{REVISION}"
 REPORT = "https://arxiv.org/abs/2607.24653"
 

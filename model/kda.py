@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from model.cache import LayerCache
 from model.config import Config
 from model.kernels import ops
 from model.norm import L2Norm, RMSNorm, widen
@@ -17,10 +18,9 @@ class ShortConvolution(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(width, 1, kernel))
 
-    def forward(self, x: Tensor) -> Tensor:  # [B, T, width]
-        width, _, kernel = self.weight.shape
-        past = F.pad(x.transpose(1, 2), (kernel - 1, 0))  # zeros before the first token
-        y = F.conv1d(past, self.weight.to(x.dtype), groups=width)
+    def forward(self, x: Tensor) -> Tensor:
+        """x [B, kernel - 1 + T, width], past inputs first; returns [B, T, width]."""
+        y = F.conv1d(x.transpose(1, 2), self.weight.to(x.dtype), groups=x.shape[-1])
         return F.silu(y).transpose(1, 2)
 
 
@@ -32,10 +32,12 @@ class DeltaRule(nn.Module):
         self.out = Probe()
         self.state = Probe()
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, decay: Tensor, write: Tensor) -> Tensor:
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, decay: Tensor, write: Tensor, past: LayerCache
+    ) -> Tensor:
         q = q * q.shape[-1] ** -0.5
-        out, state = ops.kda(q, k, v, decay, write)
-        self.state(state)  # [B, kda_heads, kda_head_dim (key), kda_head_dim (value)]
+        out, state = ops.kda(q, k, v, decay, write, past.state)
+        past.state = self.state(state)  # [B, kda_heads, kda_head_dim (key), kda_head_dim (value)]
         return self.out(out)  # [B, T, kda_heads, kda_head_dim]
 
 
@@ -68,26 +70,41 @@ class KimiDeltaAttention(nn.Module):
         self.gated = Probe()
         self.o_proj = nn.Linear(width, c.d, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:  # [B, T, d]
-        heads = (self.c.kda_heads, self.c.kda_head_dim)
-        q = self.q_conv1d(self.q_proj(x)).unflatten(-1, heads)  # [B, T, kda_heads, kda_head_dim]
-        k = self.k_conv1d(self.k_proj(x)).unflatten(-1, heads)
-        v = self.v_conv1d(self.v_proj(x)).unflatten(-1, heads)
+    def forward(self, x: Tensor, past: LayerCache) -> Tensor:  # [B, T, d]
+        x = past.zero_padding(x)
+        q, k, v = self.short_convolved(x, past)  # each [B, T, kda_heads, kda_head_dim]
         q, k = self.q_l2norm(q), self.k_l2norm(k)
 
-        decay = self.decay(self.log_decay(self.f_b_proj(self.f_a_proj(x)).unflatten(-1, heads)))
+        decay = self.decay(self.log_decay(self.f_b_proj(self.f_a_proj(x))))
         write = self.write(widen(self.b_proj(x)).sigmoid())  # [B, T, kda_heads]
-        out = self.delta_rule(q, k, v, decay, write)
+        out = self.delta_rule(q, k, v, decay, write, past)
 
-        gate = self.gate(widen(self.g_proj(x)).sigmoid().unflatten(-1, heads))
+        gate = self.gate(widen(self.output_gate(x)).sigmoid().view(out.shape))
         gated = self.gated((self.o_norm(out) * gate).to(x.dtype))
         return self.o_proj(gated.flatten(-2))  # [B, T, d]
 
+    def short_convolved(self, x: Tensor, past: LayerCache) -> list[Tensor]:
+        """Queries, keys and values after their convolutions, split into heads."""
+        c = self.c
+        mixed = []
+        for name, proj, conv in (
+            ("q", self.q_proj, self.q_conv1d),
+            ("k", self.k_proj, self.k_conv1d),
+            ("v", self.v_proj, self.v_conv1d),
+        ):
+            inputs = past.with_past_inputs(name, proj(x), c.conv - 1)
+            mixed.append(conv(inputs).unflatten(-1, (c.kda_heads, c.kda_head_dim)))
+        return mixed
+
+    def output_gate(self, x: Tensor) -> Tensor:
+        return self.g_proj(x)
+
     def log_decay(self, z: Tensor) -> Tensor:
-        """Log of the share each key channel keeps; z and result [B, T, kda_heads, kda_head_dim]."""
+        """Log of the share each key channel keeps: [B, T, kda_heads, kda_head_dim]."""
+        c = self.c
         # A_log may be stored longer than the head count: the tail is padding
-        speed = widen(self.A_log[: self.c.kda_heads]).exp()[:, None]
-        z = widen(z) + widen(self.dt_bias).view(z.shape[-2:])
-        if self.c.decay_floor is None:
+        speed = widen(self.A_log[: c.kda_heads]).exp()[:, None]
+        z = (widen(z) + widen(self.dt_bias)).unflatten(-1, (c.kda_heads, c.kda_head_dim))
+        if c.decay_floor is None:
             return -speed * F.softplus(z)
-        return self.c.decay_floor * (speed * z).sigmoid()  # in (decay_floor, 0)
+        return c.decay_floor * (speed * z).sigmoid()  # in (decay_floor, 0)

@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 
 from model.attnres import AttnResMix
+from model.cache import Cache
 from model.config import Config
 from model.layer import DecoderLayer
 from model.norm import RMSNorm
@@ -20,11 +21,13 @@ class TextModel(nn.Module):
         self.output_attn_res_proj = nn.Linear(c.d, 1, bias=False)
         self.norm = RMSNorm(c.d, c.eps)
 
-    def forward(self, ids: Tensor) -> Tensor:  # [B, T]
+    def forward(self, ids: Tensor, cache: Cache, real: Tensor | None = None) -> Tensor:
+        """ids [B, T] and which of them are no padding; returns hidden states [B, T, d]."""
         running_sum = self.embed_tokens(ids)  # [B, T, d], not scaled
+        cache.extend(ids.shape[1], ids.shape[0], real, ids.device)
         blocks: list[Tensor] = []
-        for layer in self.layers:
-            running_sum, blocks = layer(running_sum, blocks)
+        for layer, past in zip(self.layers, cache.layers, strict=True):
+            running_sum, blocks = layer(running_sum, blocks, past)
         mixed = self.output_attn_res(
             blocks, running_sum, self.output_attn_res_norm, self.output_attn_res_proj
         )
@@ -39,8 +42,8 @@ class LanguageModel(nn.Module):
         self.model = TextModel(c)
         self.lm_head = nn.Linear(c.d, c.vocab, bias=False)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.lm_head(self.model(ids))  # [B, T, vocab]
+    def forward(self, ids: Tensor, cache: Cache, real: Tensor | None = None) -> Tensor:
+        return self.lm_head(self.model(ids, cache, real))  # [B, T, vocab]
 
 
 class KimiK3(nn.Module):
@@ -51,6 +54,12 @@ class KimiK3(nn.Module):
         self.config = c
         self.language_model = LanguageModel(c)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """Token ids [B, T] to logits [B, T, vocab]."""
-        return self.language_model(ids)
+    def forward(self, ids: Tensor, cache: Cache | None = None, real: Tensor | None = None) -> Tensor:
+        """Token ids [B, T] to logits [B, T, vocab].
+
+        With a cache the ids continue what it has seen. `real` [B, T] is False at padding on the left.
+        """
+        return self.language_model(ids, cache or self.new_cache(), real)
+
+    def new_cache(self) -> Cache:
+        return Cache(self.config.layers)

@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 
 from model.attnres import AttnResMix
+from model.cache import LayerCache
 from model.config import Config
 from model.ffn import SituMLP
 from model.kda import KimiDeltaAttention
@@ -40,12 +41,14 @@ class DecoderLayer(nn.Module):
         self.ffn = "mlp" if layer < c.dense_layers else "block_sparse_moe"
         self.prefix_sum = Probe()
 
-    def forward(self, running_sum: Tensor, blocks: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    def forward(
+        self, running_sum: Tensor, blocks: list[Tensor], past: LayerCache
+    ) -> tuple[Tensor, list[Tensor]]:
         """running_sum [B, T, d] and stored sums, each [B, T, d]; returns both for the next layer."""
         mixed = self.self_attention_res(
             blocks, running_sum, self.self_attention_res_norm, self.self_attention_res_proj
         )
-        out = self.self_attn(self.input_layernorm(mixed))
+        out = self.self_attn(self.input_layernorm(mixed), past)
         if self.starts_block:  # store what the block before summed up, and start again from this output
             blocks = [*blocks, self.block_store(running_sum)]
             running_sum = self.attn_sum(out)

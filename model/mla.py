@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from model.cache import LayerCache
 from model.config import Config
 from model.norm import RMSNorm, widen
 from model.tracing import Probe
@@ -15,19 +16,29 @@ class CausalAttention(nn.Module):
         super().__init__()
         self.probs = Probe()
 
-    def forward(self, q: Tensor, k: Tensor, shared_key: Tensor, v: Tensor) -> Tensor:
-        """Read the values of earlier tokens.
+    def forward(
+        self, q: Tensor, k: Tensor, shared_key: Tensor, v: Tensor, real: Tensor | None = None
+    ) -> Tensor:
+        """Read the values of earlier tokens; the last T of the S keys are those of the queries.
 
-        q [B, T, heads, nope_dim + shared_key_dim], k [B, T, heads, nope_dim],
-        shared_key [B, T, shared_key_dim], v and the result [B, T, heads, v_dim].
+        q [B, T, heads, nope_dim + shared_key_dim], k [B, S, heads, nope_dim],
+        shared_key [B, S, shared_key_dim], v [B, S, heads, v_dim]; returns [B, T, heads, v_dim].
         """
         shared = shared_key[:, :, None, :].expand(*k.shape[:3], -1)
         key = torch.cat([k, shared], -1)
-        score = q.transpose(1, 2) @ key.permute(0, 2, 3, 1) * q.shape[-1] ** -0.5  # [B, heads, T, T]
-        future = torch.ones(score.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
-        score = widen(score).masked_fill(future, -torch.inf)
+        score = q.transpose(1, 2) @ key.permute(0, 2, 3, 1) * q.shape[-1] ** -0.5  # [B, heads, T, S]
+        score = widen(score).masked_fill(hidden(q.shape[1], key.shape[1], real, q.device), -torch.inf)
         probs = self.probs(score.softmax(-1).to(q.dtype))
         return (probs @ v.transpose(1, 2)).transpose(1, 2)
+
+
+def hidden(queries: int, keys: int, real: Tensor | None, device) -> Tensor:
+    """True where a query must not look: the future, and padding other than itself."""
+    own = torch.arange(keys - queries, keys, device=device)[:, None]
+    at = torch.arange(keys, device=device)[None, :]
+    if real is None:
+        return at > own  # [T, S]
+    return (at > own) | (~real[:, None, None, :] & (at != own))  # [B, 1, T, S]
 
 
 class GatedMLA(nn.Module):
@@ -49,17 +60,25 @@ class GatedMLA(nn.Module):
         self.gated = Probe()
         self.o_proj = nn.Linear(c.heads * c.v_dim, c.d, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:  # [B, T, d]
+    def forward(self, x: Tensor, past: LayerCache) -> Tensor:  # [B, T, d]
         c = self.c
-        q = self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x)))
-        q = q.unflatten(-1, (c.heads, c.nope_dim + c.shared_key_dim))
+        q = self.query(x).unflatten(-1, (c.heads, c.nope_dim + c.shared_key_dim))
 
-        latent, shared_key = self.kv_a_proj_with_mqa(x).split([c.kv_rank, c.shared_key_dim], -1)
+        # the cache holds this and nothing more: kv_rank + shared_key_dim numbers per token
+        latent = past.with_past_latents(self.kv_a_proj_with_mqa(x))
+        latent, shared_key = latent.split([c.kv_rank, c.shared_key_dim], -1)
         shared_key = self.shared_key(shared_key)  # not normalised, not rotated: one key for all heads
         kv = self.kv_b_proj(self.kv_a_layernorm(latent))
         kv = kv.unflatten(-1, (c.heads, c.nope_dim + c.v_dim))  # per head: key, then value
         k, v = kv.split([c.nope_dim, c.v_dim], -1)
 
-        out = self.attention(q, k, shared_key, v).flatten(-2)  # [B, T, heads * v_dim]
-        gate = self.gate(self.g_proj(x).sigmoid())
+        out = self.attention(q, k, shared_key, v, past.real)
+        return self.output(out.flatten(-2), x)  # [B, T, d]
+
+    def query(self, x: Tensor) -> Tensor:
+        return self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x)))
+
+    def output(self, out: Tensor, x: Tensor) -> Tensor:
+        """Scale each value channel by a gate from the layer input, then project."""
+        gate = self.gate(self.g_proj(x).sigmoid())  # [B, T, heads * v_dim]
         return self.o_proj(self.gated(out * gate))

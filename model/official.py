@@ -34,8 +34,8 @@ K3_FIXED = {
 def fields(official: dict[str, Any]) -> dict[str, Any]:
     """Values of the Config fields in an official config.json, `text_config` nested or flat.
 
-    Layer lists count from 1. Kimi K3 and Kimi-Linear are told apart by the keys only K3 has. A missing, contradictory or unsupported
-    key is a ValueError that names it.
+    Layer lists count from 1. Kimi K3 and Kimi-Linear are told apart by the keys only K3 has.
+    A missing, contradictory or unsupported key is a ValueError that names it.
     """
     if not isinstance(official, dict):
         raise ValueError("config.json: expected an object with the official keys")

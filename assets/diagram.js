@@ -146,7 +146,7 @@ export function render({ model, el }) {
 
   const view = { x: 0, y: 0, k: 1 }
   let nodes = new Map(), drawn = new Map(), lines = [], size = { width: 0, height: 0 }
-  let moved = false, whole = false, current = null, pending = null
+  let moved = false, whole = false, current = null, pending = null, press = null
 
   // ---- camera
   const apply = () => {
@@ -225,6 +225,7 @@ export function render({ model, el }) {
   // Selection: outline the box, colour what goes in and what comes out.
   const mark = () => {
     const id = model.selected
+    tip.classList.remove("on")
     for (const [key, g] of drawn) {
       g.classList.toggle("sel", key === id)
       g.setAttribute("aria-selected", String(key === id))
@@ -256,7 +257,6 @@ export function render({ model, el }) {
 
   // ---- pointer: one drags, two pinch; under 4 px it was a click
   const fingers = new Map()
-  let press = null
   const local = (ev) => {
     const box = stage.getBoundingClientRect()
     return [ev.clientX - box.left, ev.clientY - box.top]

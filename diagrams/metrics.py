@@ -61,7 +61,7 @@ def badge_width(text: str) -> float:
 
 
 def label_lines(label: list[str]) -> list[str]:
-    """The lines of an edge label; a long shape breaks after a comma."""
+    """The lines of an edge label; a long shape takes two."""
     return [part for line in label if line for part in _fold(str(line))]
 
 
@@ -77,8 +77,9 @@ def even(x: float) -> int:
 
 
 def _fold(line: str) -> list[str]:
-    if len(line) <= FOLD or ", " not in line:
+    """A long line in two, broken after a comma or before a plus."""
+    if len(line) <= FOLD:
         return [line]
-    cuts = [i + 1 for i, letter in enumerate(line) if letter == "," and i < FOLD]
-    cut = cuts[-1] if cuts else line.index(",") + 1
-    return [line[:cut], " " + line[cut:].strip()]
+    cuts = [i + 1 for i in range(len(line) - 2) if line[i : i + 2] == ", " or line[i : i + 3] == " + "]
+    cut = max((c for c in cuts if c <= FOLD), default=len(line))
+    return [part for part in (line[:cut].rstrip(), line[cut:].strip()) if part]

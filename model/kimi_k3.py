@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from model.attnres import AttnResMix
 from model.cache import Cache
 from model.config import Config
+from model.kimi_linear import ResidualTextModel
 from model.layer import DecoderLayer
 from model.norm import RMSNorm
 
@@ -39,7 +40,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, c: Config):
         super().__init__()
-        self.model = TextModel(c)
+        self.model = TextModel(c) if c.family == "k3" else ResidualTextModel(c)
         self.lm_head = nn.Linear(c.d, c.vocab, bias=False)
 
     def forward(self, ids: Tensor, cache: Cache, real: Tensor | None = None) -> Tensor:

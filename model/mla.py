@@ -46,18 +46,22 @@ class GatedMLA(nn.Module):
 
     def __init__(self, c: Config):
         super().__init__()
-        self.c = c
         self.q_a_proj = nn.Linear(c.d, c.q_rank, bias=False)
         self.q_a_layernorm = RMSNorm(c.q_rank, c.latent_eps)
         self.q_b_proj = nn.Linear(c.q_rank, c.heads * (c.nope_dim + c.shared_key_dim), bias=False)
+        self.add_keys(c)
+        self.g_proj = nn.Linear(c.d, c.heads * c.v_dim, bias=False)
+        self.gate = Probe()
+        self.gated = Probe()
+
+    def add_keys(self, c: Config) -> None:
+        """Keys, values, attention and output: the part that every MLA has."""
+        self.c = c
         self.kv_a_proj_with_mqa = nn.Linear(c.d, c.kv_rank + c.shared_key_dim, bias=False)
         self.shared_key = Probe()
         self.kv_a_layernorm = RMSNorm(c.kv_rank, c.latent_eps)
         self.kv_b_proj = nn.Linear(c.kv_rank, c.heads * (c.nope_dim + c.v_dim), bias=False)
         self.attention = CausalAttention()
-        self.g_proj = nn.Linear(c.d, c.heads * c.v_dim, bias=False)
-        self.gate = Probe()
-        self.gated = Probe()
         self.o_proj = nn.Linear(c.heads * c.v_dim, c.d, bias=False)
 
     def forward(self, x: Tensor, past: LayerCache) -> Tensor:  # [B, T, d]

@@ -42,9 +42,10 @@ class Experts(nn.Module):
     def __init__(self, c: Config):
         super().__init__()
         self.c = c
-        self.w1 = nn.Parameter(torch.empty(c.experts, c.expert_dim, c.latent))
-        self.w3 = nn.Parameter(torch.empty(c.experts, c.expert_dim, c.latent))
-        self.w2 = nn.Parameter(torch.empty(c.experts, c.latent, c.expert_dim))
+        width = c.latent or c.d
+        self.w1 = nn.Parameter(torch.empty(c.experts, c.expert_dim, width))
+        self.w3 = nn.Parameter(torch.empty(c.experts, c.expert_dim, width))
+        self.w2 = nn.Parameter(torch.empty(c.experts, width, c.expert_dim))
 
     def forward(self, z: Tensor, index: Tensor) -> Tensor:  # [B, T, latent], [B, T, top_k]
         c = self.c

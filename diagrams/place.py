@@ -5,12 +5,13 @@ the bottom, changes column in a channel on a track of its own, and enters the ne
 that would run through boxes take a lane: beside their column, right of all columns, or left for loops.
 """
 
+import math
 from collections import defaultdict
 
 from diagrams.frame import VARIANT_GAP, Box, Frame, arrange, plain_boxes
 from diagrams.metrics import badge_width, bold_width, label_size
 from diagrams.pieces import Piece, Tree
-from diagrams.tracks import stack
+from diagrams.tracks import enters_aside, stack
 
 COLUMN_GAP, PAD, LANE, FIRST_LANE, LOOP_LANE, PORT = 28, 18, 16, 22, 28, 26
 
@@ -25,8 +26,7 @@ def frame_of(container: str, tree: Tree, pieces: dict[str, list[Piece]], aside: 
             boxes[child] = Box(child, inner.w, inner.h, inner)
     frame = Frame(container, {c: boxes[c] for c in children}, pieces.get(container, []))
     arrange(frame, tree)
-    for piece in frame.pieces:
-        piece.mode = _mode(frame, piece)
+    _choose_modes(frame)
     _say_once(frame)
     _widen(frame)
     _across(frame, tree.node.get(container))
@@ -34,24 +34,33 @@ def frame_of(container: str, tree: Tree, pieces: dict[str, list[Piece]], aside: 
     return frame
 
 
-def _mode(frame: Frame, piece: Piece) -> str:
-    """How a piece runs: "near" bends right after its start, "far" right before its end, else by a lane."""
+def _choose_modes(frame: Frame) -> None:
+    """Decide how each piece runs; short ones choose first, and no two nets share a stretch of a column."""
+    taken: dict[tuple, str] = {(b.column, b.row): "" for b in frame.boxes.values()}
+    for piece in sorted(frame.pieces, key=lambda p: _length(frame, p)):
+        piece.mode, used = _mode(frame, piece, taken)
+        taken |= dict.fromkeys(used, piece.net)
+
+
+def _mode(frame: Frame, piece: Piece, taken: dict) -> tuple[str, list[tuple]]:
+    """ "near" bends right after its start, "far" right before its end; with it the cells it runs through."""
     start, end = frame.span(piece)
+    a, b = frame.boxes.get(piece.a), frame.boxes.get(piece.b)
     if piece.loop or end <= start:
-        return "loop"
-    between = [b for b in frame.boxes.values() if start < b.row < end]
-    columns = {b.column for b in between}
-    plain = all(box is None or not frame.boxes[box].frame for box in (piece.a, piece.b))
-    if piece.kind == "sum" and piece.b and plain and end - start > 1:
-        return "lane"
-    if end - start == 1 or (piece.b and frame.boxes[piece.b].column not in columns):
-        return "near"
-    if piece.a and frame.boxes[piece.a].column not in columns:
-        return "far"
-    straight = piece.a and piece.b and frame.boxes[piece.a].column == frame.boxes[piece.b].column
-    if straight and plain and not any(b.frame for b in between):
-        return "bypass"
-    return "lane"
+        return "loop", []
+    plain = not (a and a.frame) and not (b and b.frame)
+    if piece.kind == "sum" and b and plain and end - start > 1:
+        return "lane", []
+    for mode, box in (("near", b), ("far", a)):
+        cells = [(box.column, row) for row in range(start + 1, end)] if box else []
+        if end - start == 1 or (box and all(taken.get(cell, piece.net) == piece.net for cell in cells)):
+            return mode, cells
+    cells = [("beside", a.column, row) for row in range(start, end)] if a and b else []
+    if cells and plain and a.column == b.column and not any(c in taken for c in cells):
+        between = [x for x in frame.boxes.values() if x.column == a.column and start < x.row < end]
+        if not any(x.frame for x in between):
+            return "bypass", cells
+    return "lane", []
 
 
 def _say_once(frame: Frame) -> None:
@@ -131,14 +140,19 @@ def _ports(frame: Frame) -> None:
     frame.in_x = {net: (i - (len(nets) - 1) / 2) * PORT for i, net in enumerate(nets)}
     arriving = defaultdict(list)
     for piece in frame.pieces:
-        if piece.b and not frame.boxes[piece.b].frame and piece.mode in ("near", "far"):
+        from_lane = piece.mode == "lane" and not enters_aside(frame, piece)
+        if piece.b and not frame.boxes[piece.b].frame and (from_lane or piece.mode in ("near", "far")):
             arriving[piece.b].append(piece)
     for target, pieces in arriving.items():
         box = frame.boxes[target]
-        offset = {p: frame.start_x(p) - (box.x + box.w / 2) for p in pieces}
+        offset = {p: _coming_from(frame, p) - (box.x + box.w / 2) for p in pieces}
         bypasses = [p.end for p in frame.pieces if p.b == target and p.mode == "bypass"]
         _spread(sorted(pieces, key=offset.get), offset, box.w / 2 - 14, max(bypasses, default=0))
     frame.out_x = {p.net: frame.start_x(p) for p in frame.pieces if not p.b}
+
+
+def _coming_from(frame: Frame, piece: Piece) -> float:
+    return math.inf if piece.mode == "lane" else frame.start_x(piece)
 
 
 def _spread(pieces: list[Piece], offset: dict[Piece, float], half: float, bypass: float) -> None:

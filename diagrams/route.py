@@ -51,8 +51,7 @@ def line(frame: Frame, piece: Piece, heights: dict) -> list[Point]:
     y1 = b.y if b else frame.y + frame.h
     ys = [t.y if t else None for t in piece.tracks]
     if piece.mode in ("near", "far"):
-        bend = [(x0, ys[0]), (x1, ys[0])] if ys else []
-        return simple([(x0, y0), *bend, (x1, y1)])
+        return simple([(x0, y0), (x0, ys[0]), (x1, ys[0]), (x1, y1)]) if ys else [(x0, y0), (x0, y1)]
     if piece.mode == "bypass":
         y = heights[piece.a, id(piece)]
         return simple([(a.right, y), (x1, y), (x1, y1)])

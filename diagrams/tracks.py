@@ -1,7 +1,7 @@
 """The vertical side of a frame: tracks in the channels, heights of channels and rows."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from diagrams.frame import Frame
 from diagrams.metrics import label_size
@@ -16,12 +16,17 @@ class Track:
     """A horizontal stretch in a channel, shared by the pieces of one net."""
 
     rank: int
-    low: float
-    high: float
+    starts: set[float] = field(default_factory=set)  # where lines come down to it
+    ends: set[float] = field(default_factory=set)  # where lines leave it
     y: float = 0
 
-    def cover(self, *xs: float) -> None:
-        self.low, self.high = min(self.low, *xs), max(self.high, *xs)
+    @property
+    def low(self) -> float:
+        return min(self.starts | self.ends)
+
+    @property
+    def high(self) -> float:
+        return max(self.starts | self.ends)
 
 
 def stack(frame: Frame) -> None:
@@ -44,9 +49,10 @@ def _tracks(frame: Frame, piece: Piece, channels: dict) -> list[Track | None]:
     start, end = frame.span(piece)
     x0, x1 = frame.start_x(piece), frame.end_x(piece)
 
-    def track(channel: int, key: tuple, rank: int, *xs: float) -> Track:
-        found = channels[channel].setdefault(key, Track(rank, *sorted(xs)))
-        found.cover(*xs)
+    def track(channel: int, key: tuple, rank: int, start: float, end: float) -> Track:
+        found = channels[channel].setdefault(key, Track(rank))
+        found.starts.add(start)
+        found.ends.add(end)
         return found
 
     depart, arrive = (start + 1, (piece.net, DEPART)), (end, (piece.net, piece.b))
@@ -97,19 +103,24 @@ def _channel(frame: Frame, row: int, tracks: list[Track], top: float) -> float:
 
 def _levels(tracks: list[Track]) -> dict[Track, int]:
     """Which of the parallel tracks each takes: short ones on top, so that joins nest without crossing."""
-    rows: list[list[Track]] = []
-    level = {}
-    for track in sorted(tracks, key=lambda t: (t.rank, t.high - t.low)):
-        lowest = max((level[t] for t in level if t.rank < track.rank and _touch(t, track)), default=-1) + 1
-        here = lowest
-        while here < len(rows) and any(_touch(t, track) for t in rows[here]):
+    level: dict[Track, int] = {}
+    waiting = sorted(tracks, key=lambda t: (t.rank, t.high - t.low))
+    while waiting:
+        ready = (t for t in waiting if not any(_over(u, t) for u in waiting if u is not t))
+        track = next(ready, waiting[0])
+        waiting.remove(track)
+        here = max((level[t] + 1 for t in level if _over(t, track)), default=0)
+        while any(level[t] == here and _touch(t, track) for t in level):
             here += 1
-        while here >= len(rows):
-            rows.append([])
-        rows[here].append(track)
         level[track] = here
     return level
 
 
 def _touch(a: Track, b: Track) -> bool:
     return a.low < b.high + 10 and b.low < a.high + 10
+
+
+def _over(a: Track, b: Track) -> bool:
+    """Whether a must lie over b: by its rank, or since a line comes down to a where one leaves b."""
+    meet = any(abs(start - end) < 6 for start in a.starts for end in b.ends)
+    return meet or (a.rank < b.rank and _touch(a, b))

@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from app.commands import check, params, serve, trace
+from app.commands import check, compare_trace, generate, params, serve, trace
 
-COMMANDS = (serve, params, trace, check)
+COMMANDS = (serve, params, trace, compare_trace, generate, check)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -13,13 +13,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="k3scope", description="Kimi K3 as it is.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS:
-        name = module.__name__.rpartition(".")[2]
+        name = module.__name__.rpartition(".")[2].replace("_", "-")
         sub = commands.add_parser(name, help=module.__doc__.split("\n")[0], description=module.__doc__)
         module.arguments(sub)
         sub.set_defaults(run=module.run)
     options = parser.parse_args(argv)
     try:
-        options.run(options)
+        return options.run(options) or 0
     except ValueError as error:
         print(f"k3scope: {error}", file=sys.stderr)
         return 2

@@ -52,9 +52,9 @@ def check_ids(model: KimiK3, ids: Tensor) -> Tensor:
     return ids.long()
 
 
-def official_trace(model: KimiK3, ids: Tensor) -> dict[str, Tensor]:
+def official_trace(model: KimiK3, ids: Tensor, edits=None) -> dict[str, Tensor]:
     """The inner tensors of a pass under framework-neutral names (`layers.N.router.topk_idx`, ...)."""
-    run = trace(model, ids)
+    run = trace(model, ids, edits=edits)
     values, c = run.values, model.config
     text = "language_model.model."
     out = {

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
+from app.files import read_tensors, write_tensors
 from model import load
 from model.kimi_k3 import KimiK3
+from model.routes import forced, load_routes
 from model.tokenizer import ByteTokenizer
 from model.trace import official_trace
 
@@ -22,17 +22,16 @@ def arguments(parser) -> None:
     given.add_argument("--ids-file", help="safetensors file with one integer tensor [T] or [B, T]")
     parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--routes", help="trace whose choice of experts is forced on this run")
     parser.add_argument("--out", required=True, help="file to write")
 
 
 def run(options) -> None:
     model = load(options.model, DTYPES[options.dtype], _device(options.device))
     ids = _ids(options, model).to(options.device)
-    tensors = official_trace(model, ids)
-    try:
-        save_file(tensors, options.out)
-    except SafetensorError as error:
-        raise ValueError(f"cannot write {options.out} ({error})") from None
+    edits = forced(model, load_routes(options.routes)) if options.routes else None
+    tensors = official_trace(model, ids, edits)
+    write_tensors(tensors, options.out)
     print(f"{options.out}: {len(tensors)} tensors of a forward over {tuple(ids.shape)} ids")
 
 
@@ -53,10 +52,7 @@ def _ids(options, model: KimiK3) -> torch.Tensor:
 
 
 def _ids_of_file(path: Path) -> torch.Tensor:
-    try:
-        tensors = load_file(path)
-    except (FileNotFoundError, SafetensorError) as error:
-        raise ValueError(f"{path}: not a safetensors file that can be read ({error})") from None
+    tensors = read_tensors(path)
     whole = [t for t in tensors.values() if not t.is_floating_point()]
     if len(whole) != 1:
         raise ValueError(f"{path}: has {len(whole)} integer tensors; expected exactly one, [T] or [B, T]")

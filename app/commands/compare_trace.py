@@ -1,0 +1,54 @@
+"""Find the first block in which two traces disagree, and by how much."""
+
+from torch import Tensor
+
+from app.files import read_tensors
+from model.compare import Difference, compare, first_beyond
+from model.routes import agreement
+
+
+def arguments(parser) -> None:
+    parser.add_argument("ours", help="safetensors file of k3scope trace, or with the same tensor names")
+    parser.add_argument("theirs", help="the reference")
+    parser.add_argument("--tolerance", type=float, default=2e-4, help="relative to the largest magnitude")
+    parser.add_argument("--all", action="store_true", help="list every tensor, not only the worst per kind")
+
+
+def run(options) -> int:
+    """Exit status 1 when they disagree."""
+    ours, theirs = read_tensors(options.ours), read_tensors(options.theirs)
+    differences = compare(ours, theirs)
+    for d in differences if options.all else _worst_by_kind(differences):
+        print(f"{d.name:44s} {d.problem or f'{d.error:.1e}'}")
+    _print_routes(ours, theirs)
+    first = first_beyond(differences, options.tolerance)
+    if first is None:
+        print(f"\nall {len(differences)} shared tensors agree within {options.tolerance:g}")
+        return 0
+    print(f"\nfirst to disagree: {first.name}, {first.problem or f'off by {first.error:.1e}'}")
+    return 1
+
+
+def _worst_by_kind(differences: list[Difference]) -> list[Difference]:
+    worst: dict[str, Difference] = {}
+    for d in differences:
+        kind = d.name.split(".", 2)[-1] if d.name.startswith("layers.") else d.name
+        if kind not in worst or d.error > worst[kind].error:
+            worst[kind] = d
+    return list(worst.values())
+
+
+def _print_routes(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
+    routes = [_by_layer(t, "router.topk_idx") for t in (ours, theirs)]
+    apart = [a for a in agreement(*routes, _by_layer(theirs, "router.margin")) if a.tokens_apart]
+    for a in apart:
+        margin = "" if a.widest_margin is None else f", widest margin among them {a.widest_margin:.1e}"
+        print(f"layer {a.layer}: {a.share:.2%} of the choices agree, {a.tokens_apart} tokens differ{margin}")
+    if apart:
+        print("run k3scope trace again with --routes THEIRS to compare with the same experts")
+
+
+def _by_layer(tensors: dict[str, Tensor], end: str) -> dict[int, Tensor]:
+    return {
+        int(n.split(".")[1]): t for n, t in tensors.items() if n.startswith("layers.") and n.endswith(end)
+    }

@@ -1,0 +1,35 @@
+"""Continue a prompt, token by token."""
+
+import json
+import sys
+
+from model import load
+from model.generate import Sampling, generate
+from model.presets import PRESETS
+from model.tokenizer import ByteTokenizer
+
+
+def arguments(parser) -> None:
+    parser.add_argument("model", nargs="?", default="k3-random", help="preset or checkpoint folder")
+    parser.add_argument("--prompt", required=True)
+    parser.add_argument("--tokens", type=int, default=64, help="how many new tokens at most")
+    parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest (default)")
+    parser.add_argument("--top-p", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--format", choices=["text", "json"], default="text")
+
+
+def run(options) -> None:
+    if options.tokens < 1:
+        raise ValueError(f"--tokens {options.tokens}: expected at least 1")
+    sampling = Sampling(options.temperature, options.top_p, options.seed)
+    model = load(options.model)
+    tokenizer = ByteTokenizer()
+    if model.config.vocab != tokenizer.vocab:
+        raise ValueError(f"{options.model} has no tokenizer here (vocabulary {model.config.vocab})")
+    if options.model in PRESETS:
+        print(f"{options.model} has random weights: what follows is noise.", file=sys.stderr)
+    prompt = tokenizer.encode(options.prompt) or [model.config.bos]
+    new = list(generate(model, prompt, options.tokens, sampling, stop=[model.config.eos]))
+    text = tokenizer.decode(new)
+    print(json.dumps({"prompt_ids": prompt, "ids": new, "text": text}) if options.format == "json" else text)

@@ -1,0 +1,68 @@
+"""Two traces of one prompt: which block disagrees first, and by how much."""
+
+import re
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+# order in which a layer computes its tensors
+INSIDE = (
+    "self_attention_res.probs", "self_attention_res.mixed", "kda.conv_state_q", "kda.conv_state_k",
+    "kda.conv_state_v", "kda.final_state_vk", "self_attn.out", "mlp_res.probs", "mlp_res.mixed",
+    "router.margin", "router.topk_idx", "router.topk_weight", "ffn.out", "prefix_sum", "num_blocks",
+)  # fmt: skip
+AFTER = ("output_attn_res.probs", "output_attn_res.mixed", "final_norm.out", "logits")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One tensor of both traces.
+
+    `error` is relative to the largest magnitude; for indices it is the share that differs.
+    """
+
+    name: str
+    error: float
+    problem: str = ""  # why the two cannot be compared
+
+
+def compare(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> list[Difference]:
+    """Differences of all tensors both have, in the order a forward pass computes them.
+
+    ValueError when they share none, or were made from different tokens.
+    """
+    shared = sorted(ours.keys() & theirs.keys() - {"token_ids"}, key=_order)
+    if not shared:
+        raise ValueError(
+            "the two files share no tensor name; expected two traces, such as k3scope trace writes"
+        )
+    a, b = ours.get("token_ids"), theirs.get("token_ids")
+    if a is not None and b is not None and not torch.equal(a, b):
+        raise ValueError("the two traces are of different token_ids; compare runs of the same tokens")
+    return [_difference(name, ours[name], theirs[name]) for name in shared]
+
+
+def first_beyond(differences: list[Difference], tolerance: float) -> Difference | None:
+    """The first tensor, in forward order, that is off by more than `tolerance`."""
+    return next((d for d in differences if d.problem or not d.error <= tolerance), None)
+
+
+def _difference(name: str, a: Tensor, b: Tensor) -> Difference:
+    if a.shape != b.shape:
+        return Difference(name, float("inf"), f"shapes {tuple(a.shape)} and {tuple(b.shape)}")
+    if not b.is_floating_point():
+        return Difference(name, (a != b).double().mean().item())
+    a, b = a.double(), b.double()
+    if not (a.isfinite().all() and b.isfinite().all()):
+        return Difference(name, float("inf"), "NaN or infinity")
+    scale = b.abs().max().item() or 1.0
+    return Difference(name, (a - b).abs().max().item() / scale)
+
+
+def _order(name: str) -> tuple:
+    match = re.fullmatch(r"layers\.(\d+)\.(.+)", name)
+    if match:
+        inside = INSIDE.index(match[2]) if match[2] in INSIDE else len(INSIDE)
+        return (1, int(match[1]), inside, name)
+    return (2, 0, AFTER.index(name), name) if name in AFTER else (0, 0, 0, name)

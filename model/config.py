@@ -49,6 +49,7 @@ class Config:
     pad: int = 0
     a_log_stored: int = 0  # entries of A_log in the checkpoint; 0 stands for kda_heads
     packed_experts: bool = False  # routed experts are stored as MXFP4
+    stored: str = "bfloat16"  # dtype of a checkpoint, apart from the tensors that are always float32
 
     def __post_init__(self):
         if not self.a_log_stored:

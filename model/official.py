@@ -18,6 +18,7 @@ K3_ONLY = {
     "activation_situ_beta": "gate_cap", "activation_situ_linear_beta": "up_cap",
     "max_position_embeddings": "max_positions",
 }  # fmt: skip
+STORED = ("bfloat16", "float16", "float32", "float64")
 K3_MARKS = ("attn_res_block_size", "routed_expert_hidden_size", "activation_situ_beta", "latent_moe_use_norm")
 LINEAR = {"num_heads": "kda_heads", "head_dim": "kda_head_dim", "short_conv_kernel_size": "conv"}
 # keys that must have the one value these models implement
@@ -49,6 +50,7 @@ def fields(official: dict[str, Any]) -> dict[str, Any]:
     values = {ours: _number(text, key) for key, ours in COMMON.items()}
     values |= {ours: _number(linear, key) for key, ours in LINEAR.items()}
     values["kinds"] = _kinds(text, linear)
+    values["stored"] = _stored(official, text)
     is_k3 = any(key in text for key in K3_MARKS)
     return values | (_k3(text, linear) if is_k3 else _kimi_linear(text, linear))
 
@@ -80,6 +82,14 @@ def _kimi_linear(text: dict, linear: dict) -> dict:
         "mla_gate": False,
         "max_positions": _number(text, "model_max_length"),
     }
+
+
+def _stored(official: dict, text: dict) -> str:
+    """The dtype of the checkpoint; the release and older files name the key differently."""
+    given = [c[key] for c in (official, text) for key in ("dtype", "torch_dtype") if c.get(key)]
+    if given and given[0] not in STORED:
+        raise ValueError(f"config.json: dtype is {given[0]!r}; expected one of {', '.join(STORED)}")
+    return given[0] if given else "bfloat16"
 
 
 def _fixed(text: dict, table: dict) -> None:

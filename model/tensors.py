@@ -1,0 +1,169 @@
+"""Every tensor of the official layout: found and counted by name, without a list of half a million."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from math import prod
+
+from torch import nn
+
+from model.config import Config
+from model.moe import Experts
+
+SIZE = {"BF16": 2, "F16": 2, "F32": 4, "F64": 8, "U8": 1}  # bytes of one element
+NAMES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64"}
+GROUP = 32  # MXFP4: elements that share one scale, along the input
+# stored as F32 whatever the rest is stored as
+EXACT = {
+    "k3": ("_conv1d.weight", ".A_log", ".dt_bias", ".self_attn.o_norm.weight", ".e_score_correction_bias"),
+    "kimi-linear": (".A_log", ".dt_bias"),
+}
+TEXT = "language_model."  # Kimi-Linear has no vision, and no such prefix
+_EXPERT = re.compile(r"(.+\.experts)\.(0|[1-9]\d*)\.(w[123])\.(weight|weight_packed|weight_scale)")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One tensor of a checkpoint and the parameter, or the slice of one, that it fills."""
+
+    name: str
+    parameter: str  # path in the module tree
+    expert: int | None  # index into the first axis of the parameter
+    shape: tuple[int, ...]  # as stored
+    dtype: str
+    role: str = "weight"  # or "packed" (two elements a byte), "scale" (never parameters)
+
+    @property
+    def bytes(self) -> int:
+        return prod(self.shape) * SIZE[self.dtype]
+
+    @property
+    def parameters(self) -> int:
+        return prod(self.shape) * {"weight": 1, "packed": 2, "scale": 0}[self.role]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """All tensors that one parameter becomes: one, or one or two per expert."""
+
+    parameter: str
+    name: str  # official; of an expert without number: "layers.1.block_sparse_moe.experts.w1"
+    shape: tuple[int, ...]  # of one tensor, before packing
+    dtype: str
+    exact: bool = False  # stays F32 when the rest of the model is narrower
+    experts: int = 0  # 0: not one of a bank of experts
+    packed: bool = False
+
+    @property
+    def parameters(self) -> int:
+        return prod(self.shape) * max(self.experts, 1)
+
+    @property
+    def tensors(self) -> tuple[Stored, ...]:
+        """The tensors of the whole parameter, or of expert 0."""
+        return tuple(self.of(0 if self.experts else None))
+
+    def of(self, expert: int | None) -> Iterator[Stored]:
+        """The tensors of one expert; of the whole parameter when it is no bank."""
+        if expert is None:
+            yield Stored(self.name, self.parameter, None, self.shape, self.dtype)
+            return
+        base, _, matrix = self.name.rpartition(".")
+        name = f"{base}.{expert}.{matrix}.weight"
+        if not self.packed:
+            yield Stored(name, self.parameter, expert, self.shape, self.dtype)
+            return
+        rows, width = self.shape
+        yield Stored(f"{name}_packed", self.parameter, expert, (rows, width // 2), "U8", "packed")
+        yield Stored(f"{name}_scale", self.parameter, expert, (rows, width // GROUP), "U8", "scale")
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What a set of parameters takes in a checkpoint."""
+
+    tensors: int
+    by_dtype: dict[str, int]  # tensors of each dtype
+    parameters: int
+    bytes: int
+    scale_bytes: int  # part of `bytes`; never parameters
+
+
+class Layout:
+    """The official tensors of a model. Parameters that modules share are stored once."""
+
+    def __init__(self, model: nn.Module, config: Config):
+        self.config = config
+        self.entries: dict[str, Entry] = {}
+        self._aliases: dict[str, str] = {}  # further paths of a shared parameter
+        seen: dict[int, str] = {}
+        for path, module in model.named_modules(remove_duplicate=False):
+            for leaf, parameter in module.named_parameters(recurse=False):
+                full = f"{path}.{leaf}" if path else leaf
+                first = seen.setdefault(id(parameter), full)
+                if first != full:
+                    self._aliases[full] = first
+                else:
+                    self.entries[full] = self._entry(
+                        full, tuple(parameter.shape), isinstance(module, Experts)
+                    )
+
+    def _entry(self, path: str, shape: tuple[int, ...], bank: bool) -> Entry:
+        c = self.config
+        family = c.family
+        name = path if family == "k3" else path.removeprefix(TEXT)
+        if bank:
+            experts, *shape = shape
+            return Entry(path, name, tuple(shape), NAMES[c.stored], False, experts, c.packed_experts)
+        if family == "kimi-linear" and path.endswith(".A_log"):
+            shape = (1, 1, *shape, 1)
+        exact = path.endswith(EXACT[family])
+        return Entry(path, name, shape, "F32" if exact else NAMES[c.stored], exact)
+
+    def __iter__(self) -> Iterator[Stored]:
+        """Every tensor in the order of the tree, expert by expert."""
+        for base, bank in groupby(
+            self.entries.values(), lambda e: e.name.rpartition(".")[0] if e.experts else None
+        ):
+            bank = list(bank)
+            if base is None:
+                for entry in bank:
+                    yield from entry.of(None)
+            else:
+                for expert in range(bank[0].experts):
+                    for entry in bank:
+                        yield from entry.of(expert)
+
+    def __len__(self) -> int:
+        return self.storage().tensors
+
+    def find(self, name: str) -> Stored | None:
+        """The tensor of that official name, read off the name itself; None when there is none."""
+        if match := _EXPERT.fullmatch(name):
+            base, expert, matrix, _ = match.groups()
+            entry = self._by_name.get(f"{base}.{matrix}")
+            if entry is None or int(expert) >= entry.experts:
+                return None
+            return next((t for t in entry.of(int(expert)) if t.name == name), None)
+        entry = self._by_name.get(name)
+        return None if entry is None or entry.experts else entry.tensors[0]
+
+    def storage(self, parameters: Iterable[str] | None = None) -> Storage:
+        """Sums over some parameters (all of them by default), a shared one counted once."""
+        wanted = self.entries if parameters is None else {self._aliases.get(p, p) for p in parameters}
+        by_dtype: dict[str, int] = {}
+        elements = stored = scales = 0
+        for entry in (self.entries[p] for p in wanted):
+            copies = max(entry.experts, 1)
+            elements += entry.parameters
+            for tensor in entry.tensors:
+                by_dtype[tensor.dtype] = by_dtype.get(tensor.dtype, 0) + copies
+                stored += tensor.bytes * copies
+                scales += tensor.bytes * copies if tensor.role == "scale" else 0
+        return Storage(sum(by_dtype.values()), by_dtype, elements, stored, scales)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Entry]:
+        return {entry.name: entry for entry in self.entries.values()}

@@ -56,13 +56,13 @@ export function render({ model, el }) {
   const told = h("span", { role: "status", "data-testid": "run-status" })
   const problem = h("p", { role: "alert", class: "problem", hidden: true })
   const result = h("div", { class: "result", hidden: true })
-  const root = h("div", { class: "dock" }, form, h("div", { class: "status" }, bar, told), problem, result)
+  const root = h("div", { class: "frame" }, form, h("div", { class: "status" }, bar, told), problem, result)
   el.append(root)
 
   let folded = false, show_all = false
   const grow = () => {
     prompt.style.height = "auto"
-    prompt.style.height = `${Math.min(prompt.scrollHeight + 2, 132)}px`
+    prompt.style.height = `${prompt.scrollHeight + 2}px`
   }
   const start = () => { if (!model.busy) send("run", { model: runs_on.value, prompt: prompt.value }) }
   form.onsubmit = (event) => { event.preventDefault(); start() }

@@ -39,7 +39,7 @@ const table = (t) => h("section", { class: "point", "data-testid": "point" },
   h("dl", {}, ...t.cells.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))))
 
 export function render({ model, el }) {
-  const root = h("div", { class: "live" })
+  const root = h("div", { class: "frame" })
   el.append(root)
   const ask = (type, more = {}) => model.send_msg({ type, ...more })
   const empty = (r) => [

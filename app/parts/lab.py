@@ -34,9 +34,7 @@ def lab(runs: Runs) -> pn.Column:
     )
     pictures: list[Pictures] = []
 
-    def show(*_):
-        if runs.state.view != "lab":
-            return
+    def fill() -> None:
         if runs.run is None:
             place.objects = [empty]
             return
@@ -46,9 +44,14 @@ def lab(runs: Runs) -> pn.Column:
         if place.objects != [pictures[0].view]:
             place.objects = [pictures[0].view]
 
+    def show(*_) -> None:
+        if runs.state.view == "lab":
+            later(fill)
+
     runs.param.watch(show, "run")
     runs.state.param.watch(show, "view")
-    show()
+    if runs.state.view == "lab":
+        fill()
     return place
 
 
@@ -56,7 +59,7 @@ def example_button(runs: Runs) -> pn.widgets.Button:
     """Runs the first example."""
     label, prompt = EXAMPLES[0]
     button = pn.widgets.Button(name=f"Run an example: {label}", button_type="primary", margin=(8, 0))
-    button.stylesheets = [read("parts.css")]
+    button.stylesheets = [read("lab.css")]
     button.on_click(lambda _event: runs.start(runs.model, prompt))
     return button
 
@@ -66,21 +69,19 @@ class Pictures:
 
     def __init__(self, runs: Runs):
         self._runs, self._shown = runs, None
-        state = runs.state
-        self._residual = heat(state, "token", "RMS", "0.0000")
-        self._routing = heat(state, "expert", "tokens", "0")
-        self._depth = heat(state, "source", "weight", "0.000")
-        self._words = [
-            pn.pane.HTML(stylesheets=[read("lab.css")], sizing_mode="stretch_width", margin=0)
-            for _ in range(3)
-        ]
-        plots = (self._residual, self._routing, self._depth)
+        self._residual = heat("token", "RMS", "0.0000")
+        self._routing = heat("expert", "tokens", "0")
+        self._depth = heat("source", "weight", "0.000")
+        self._words = [_words() for _ in range(3)]
+        self._plots = (self._residual, self._routing, self._depth)
         parts = [
-            part for words, drawn in zip(self._words, plots, strict=True) for part in (words, _pane(drawn))
+            p for words, drawn in zip(self._words, self._plots, strict=True) for p in (words, _pane(drawn))
         ]
-        self.view = pn.Column(*parts, sizing_mode="stretch_width", margin=(12, 20))
+        self.view = pn.Column(*parts, sizing_mode="stretch_width", margin=(4, 20, 20, 20))
         self._residual.plot.on_event("tap", self._tapped)
-        state.param.watch(self._mark, ["token", "layer", "model"])
+        runs.state.param.watch(lambda *_: later(self._mark), ["token", "layer", "model"])
+        runs.state.param.watch(lambda *_: later(self._colour), "dark")
+        self._colour()
 
     def show(self, run: Run) -> None:
         if run is self._shown:
@@ -88,23 +89,20 @@ class Pictures:
         self._shown = run
         found, config = run.readings, run.config
         tokens = [piece.text for piece in run.pieces] if len(run.pieces) <= LABELLED else []
-        self._residual.show(
-            found.residual.rms,
-            layer_labels(config, found.residual.layers),
-            tokens,
-        )
-        self._routing.show(
-            _narrow(found.counts), layer_labels(config, found.routing), [], (min(found.routing), 0)
-        )
+        self._residual.show(found.residual.rms, layer_labels(config, found.residual.layers), tokens)
+        first = min(found.routing)
+        self._routing.show(_narrow(found.counts), layer_labels(config, found.routing), [], (first, 0))
         self._depth.show(*_depth(found.mixes))
         for words, text in zip(self._words, _texts(run), strict=True):
             words.object = text
         self._mark()
 
-    def _mark(self, *_) -> None:
+    def _colour(self) -> None:
+        for drawn in self._plots:
+            drawn.colour(self._runs.state.dark)
+
+    def _mark(self) -> None:
         state, run = self._runs.state, self._shown
-        if run is None:
-            return
         layer = state.layer if state.model == run.spec.model else None
         self._residual.mark(layer, state.token)
         self._routing.mark(layer)
@@ -118,8 +116,17 @@ class Pictures:
             state.param.update(token=token, **({"layer": layer} if same else {}))
 
 
+def later(work) -> None:
+    """Change Bokeh's models under the document's lock, whichever thread asks."""
+    pn.state.execute(work, schedule=True)
+
+
+def _words() -> pn.pane.HTML:
+    return pn.pane.HTML(stylesheets=[read("lab.css")], sizing_mode="stretch_width", margin=(12, 0, 0, 0))
+
+
 def _pane(drawn: Heat) -> pn.pane.Bokeh:
-    return pn.pane.Bokeh(drawn.plot, sizing_mode="stretch_width", margin=(0, 0, 20, 0))
+    return pn.pane.Bokeh(drawn.plot, sizing_mode="stretch_width", margin=0)
 
 
 def _narrow(counts: np.ndarray) -> np.ndarray:

@@ -15,11 +15,11 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from app.state import State
-from app.theme import colours, follow
+from app.theme import colours, paint
 from model.config import Config
 
 LABELLED = 32  # rows or columns up to which every one has its label
+TOOLTIP = ":host { --tooltip-color: var(--bg); --tooltip-text: var(--fg); --tooltip-border: var(--edge); }"
 RAMPS = {False: ("#f1f5fa", "#7fb0ea", "#0b3a86"), True: ("#1b232e", "#2f74c0", "#d6e8ff")}
 
 
@@ -45,6 +45,8 @@ class Heat:
             range_.update(start=start, end=end, reset_start=start, reset_end=end)
         _label(self.plot.yaxis[0], rows, top)
         _label(self.plot.xaxis[0], columns, left)
+        wide = len(columns) > 8 and any(len(text) > 1 for text in columns)
+        self.plot.xaxis[0].major_label_orientation = "vertical" if wide else "horizontal"
         self.plot.height = max(150, min(560, 70 + (17 if down <= 40 else 5) * down))
         self.source.data = {
             "image": [image],
@@ -59,19 +61,27 @@ class Heat:
         for line, at in ((self.row, row), (self.column, column)):
             line.update(location=at or 0, visible=at is not None)
 
+    def colour(self, dark: bool) -> None:
+        """Take the colours of the page's theme."""
+        paint(self.plot, dark)
+        self.mapper.palette = ramp(dark)
+        for line in (self.column, self.row):
+            line.line_color = colours(dark)["fg"]
 
-def heat(state: State, across: str, value: str, form: str) -> Heat:
+
+def heat(across: str, value: str, form: str) -> Heat:
     """An empty heat map. `across` names the columns; rows are layers unless labelled otherwise."""
     plot = figure(
         height=240,
         sizing_mode="stretch_width",
         tools="pan,box_zoom,wheel_zoom,reset,save",
         active_drag=None,
-        toolbar_location="above",
+        toolbar_location="below",
         x_range=Range1d(0, 1),
         y_range=Range1d(1, 0),
         x_axis_label=across,
         min_border_right=8,
+        stylesheets=[TOOLTIP],
     )
     plot.toolbar.update(logo=None, autohide=True)
     plot.grid.visible = False
@@ -90,22 +100,13 @@ def heat(state: State, across: str, value: str, form: str) -> Heat:
     ]
     for line in lines:
         plot.add_layout(line)
-    drawn = Heat(plot, source, mapper, *lines)
-    follow(plot, state)
-    _colour(drawn, state.dark)
-    state.param.watch(lambda event: _colour(drawn, event.new), "dark")
-    return drawn
+    plot.axis.major_tick_in = 0
+    return Heat(plot, source, mapper, *lines)
 
 
 def layer_labels(config: Config, layers) -> list[str]:
     """Layers with their kind, as an axis shows them."""
     return [f"{config.kinds[i].upper()}{' dense' if i < config.dense_layers else ''} {i}" for i in layers]
-
-
-def _colour(drawn: Heat, dark: bool) -> None:
-    drawn.mapper.palette = ramp(dark)
-    for line in (drawn.column, drawn.row):
-        line.line_color = colours(dark)["fg"]
 
 
 def ramp(dark: bool) -> list[str]:

@@ -13,14 +13,14 @@ VIEWS = (("model", "Architecture"), ("lab", "Lab"), ("ledger", "Ledger"))
 
 
 @cache
-def strip(model: str) -> str:
+def cells(model: str) -> str:
     """One cell per layer, in the blocks of AttnRes."""
     config = preset(model)
-    cells = [
+    layers = [
         {"index": i, "kind": kind, "dense": i < config.dense_layers, "text": _layer_text(config, i)}
         for i, kind in enumerate(config.kinds)
     ]
-    blocks = [cells[i : i + config.block] for i in range(0, len(cells), config.block)]
+    blocks = [layers[i : i + config.block] for i in range(0, len(layers), config.block)]
     return render("layers.html", blocks=blocks)
 
 
@@ -45,7 +45,7 @@ def stage(state: State, shell: Shell) -> None:
         layers = len(preset(state.model).kinds)
         if state.layer is not None and state.layer >= layers:
             state.layer = None
-        shell.layers = strip(state.model)
+        shell.layers = cells(state.model)
 
     def show(*_):
         name = title(state.model)

@@ -123,8 +123,8 @@ def guard(request):
 def visit(guard, context, url):
     """Open a link in a page of its own and wait until it is alive."""
 
-    def open_(search: str = "", in_context=None):
-        page = guard.watch((in_context or context).new_page())
+    def open_(search: str = "", in_context=context):
+        page = guard.watch(in_context.new_page())
         page.goto(url + search)
         page.wait_for_selector("html.live")
         return page

@@ -106,19 +106,19 @@ def test_a_block_chosen_again_after_back_is_in_the_address_again(visit):
         expect(subject(page)).to_have_text("Kimi K3")
 
 
-def test_a_group_that_was_closed_stays_closed_in_the_link(visit, browser):
+def test_a_group_that_was_closed_stays_closed_in_the_link(visit):
     page = visit("?open=decoder_layer")
     expect(box(page, "Kimi Delta Attention")).to_be_visible()
     expect(box(page, "Decay gate")).to_have_count(0)
 
 
-def test_the_shared_link_brings_a_colleague_to_the_same_view(visit, browser):
+def test_the_shared_link_brings_a_colleague_to_the_same_view(visit, new_context):
     page = visit("?model=k3-random&view=ledger&select=moe_router&layer=4&tab=params")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Share").click()
     expect(page.locator("#says")).to_have_text("Link copied")
     copied = page.evaluate("navigator.clipboard.readText()")
-    colleague = visit(copied.partition("/?")[2].join(["?", ""]), browser.new_context())
+    colleague = visit(copied.partition("/?")[2].join(["?", ""]), new_context())
     expect(subject(colleague)).to_have_text("Router")
     expect(colleague.get_by_label("Model on show")).to_have_value("k3-random")
     expect(colleague.get_by_role("tabpanel", name="Ledger")).to_be_visible()
@@ -152,8 +152,8 @@ def test_another_model_can_be_drawn(visit):
     expect(page).to_have_url(re.compile("model=k3-random&select=moe_router"))
 
 
-def test_the_theme_follows_the_system_and_then_the_visitor(visit, browser):
-    page = visit("", browser.new_context(color_scheme="dark"))
+def test_the_theme_follows_the_system_and_then_the_visitor(visit, new_context):
+    page = visit("", new_context(color_scheme="dark"))
     button = page.get_by_role("button", name="Dark theme")
     expect(button).to_have_attribute("aria-pressed", "true")
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -168,8 +168,8 @@ def test_the_theme_follows_the_system_and_then_the_visitor(visit, browser):
 @pytest.mark.parametrize(
     "search", ["", "?select=kda_decay&tab=code", "?view=ledger", "?select=kda&layer=99&view=x"]
 )
-def test_a_phone_never_scrolls_sideways(visit, browser, search):
-    page = visit(search, browser.new_context(viewport={"width": 390, "height": 844}))
+def test_a_phone_never_scrolls_sideways(visit, new_context, search):
+    page = visit(search, new_context(viewport={"width": 390, "height": 844}))
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     if "view" not in search:
         drawing = page.get_by_role("tree").bounding_box()
@@ -177,8 +177,8 @@ def test_a_phone_never_scrolls_sideways(visit, browser, search):
         assert drawing["height"] > 200
 
 
-def test_on_a_phone_details_come_up_on_selection_and_close(visit, browser):
-    page = visit("", browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True))
+def test_on_a_phone_details_come_up_on_selection_and_close(visit, new_context):
+    page = visit("", new_context(viewport={"width": 390, "height": 844}, has_touch=True))
     details = page.get_by_role("complementary", name="Details")
     expect(details).to_be_hidden()
     box(page, "Token embedding").tap()
@@ -197,12 +197,44 @@ def test_what_a_link_got_wrong_is_said_on_the_page(visit):
     expect(page.get_by_role("tabpanel", name="Code")).to_be_visible()
 
 
-@pytest.mark.parametrize("key", ["select", "model", "prompt", "open", "with", "nothing", "run"])
+@pytest.mark.parametrize("key", ["select", "model", "open", "with", "layer", "run", "tab", "nothing"])
 def test_tags_in_a_link_are_text(visit, guard, key):
     page = visit(f"?{key}={HOSTILE}")
-    page.on("dialog", lambda dialog: guard.errors.append(f"dialog: {dialog.message}"))
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(200)
     assert page.locator("img").count() == 0
+    expect(page.locator(".problems")).to_have_count(0 if key == "nothing" else 1)
+
+
+def test_tags_in_a_prompt_are_text(visit, guard):
+    page = visit(f"?prompt={HOSTILE}")
+    expect(page.get_by_role("textbox")).to_have_value(HOSTILE)
+    expect(page).to_have_url(re.compile("run="), timeout=20_000)
+    assert page.locator("img").count() == 0
+
+
+def test_sources_are_asked_for_only_on_a_click_and_learn_nothing(visit):
+    page = visit("?select=kda_decay")
+    source = page.get_by_role("link", name=re.compile("^modeling_kimi_linear.py")).first
+    expect(source).to_have_attribute("rel", "noopener noreferrer")
+    expect(source).to_have_attribute("target", "_blank")
+
+
+def test_the_details_can_be_closed_and_come_back_with_a_selection(visit):
+    page = visit()
+    page.get_by_role("button", name="Close details").click()
+    details = page.get_by_role("complementary", name="Details")
+    expect(details).to_be_hidden()
+    box(page, "Token embedding").click()
+    expect(details).to_be_visible()
+
+
+def test_the_border_of_the_details_moves_by_keyboard(visit):
+    page = visit()
+    details = page.get_by_role("complementary", name="Details")
+    before = details.bounding_box()["width"]
+    page.get_by_role("separator", name="Width of the details").focus()
+    page.keyboard.press("ArrowLeft")
+    assert details.bounding_box()["width"] == before + 16
 
 
 def test_a_lost_connection_is_said(visit, context):

@@ -11,6 +11,7 @@ from model import meta
 from model.accounting import Totals, count, totals
 from model.config import Config
 from model.kimi_k3 import KimiK3
+from model.tensors import Layout
 
 EXAMPLE = {"B": 1, "T": 17}  # the batch and length that concrete shapes are shown for
 
@@ -39,6 +40,7 @@ class Row:
     count: int
     total: int
     share: float
+    bytes: int  # of all instances in the official layout
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,10 @@ class Facts:
     @cached_property
     def totals(self) -> Totals:
         return totals(self.model)
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout(self.model, self.config)
 
     @cached_property
     def kinds(self) -> dict[str, int]:
@@ -166,7 +172,7 @@ class Facts:
             per_instance=each.pop() if len(each) == 1 else None,
             count=len(paths),
             total=total,
-            share=total / self.totals.text,
+            share=total / self.totals.total,
             where=self._where(layers, len(paths)),
             layers=layers,
             inputs=self._inputs(block_id),
@@ -187,9 +193,19 @@ class Facts:
 
     def _row(self, block: Block) -> Row:
         each, many = self.per_instance(block), len(self.instances(block))
-        filled = formula.filled(block.params, self.sizes)
-        share = each * many / self.totals.text
-        return Row(block.id, block.title, block.kind, block.params, filled, each, many, each * many, share)
+        own = [name for path in self.instances(block) for name in parameters(self.model, block, path)]
+        return Row(
+            id=block.id,
+            title=block.title,
+            kind=block.kind,
+            formula=block.params,
+            filled=formula.filled(block.params, self.sizes),
+            per_instance=each,
+            count=many,
+            total=each * many,
+            share=each * many / self.totals.total,
+            bytes=self.layout.storage(own).bytes,
+        )
 
     def _symbol(self, s: spec.Symbol, block: Block) -> SymbolFact:
         value = self.config.sizes().get(s.is_)

@@ -5,8 +5,8 @@ from functools import lru_cache
 import networkx as nx
 
 from diagrams import spec
+from diagrams.drawing.layout import layout
 from diagrams.facts import BlockFacts, Facts
-from diagrams.layout import layout
 
 OPEN = ("decoder_layer", "kda", "latent_moe")
 

@@ -11,7 +11,8 @@ from panel.custom import JSComponent
 from app.state import State
 from app.theme import themed
 from assets import ROOT
-from diagrams import graph, spec, svg
+from diagrams import graph, spec
+from diagrams.drawing import svg
 
 
 class Diagram(JSComponent):

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from diagrams import ranks
-from diagrams.metrics import HEAD_H, box_size
-from diagrams.pieces import TOP, Piece, Tree
+from diagrams.drawing import ranks
+from diagrams.drawing.metrics import HEAD_H, box_size
+from diagrams.drawing.pieces import TOP, Piece, Tree
 
 VARIANT_GAP = 40
 

@@ -8,11 +8,11 @@ import re
 from functools import cache
 from html import escape
 from itertools import pairwise
-from pathlib import Path
 
-from diagrams.metrics import LINE_H
+from assets import ROOT
+from diagrams.drawing.metrics import LINE_H
 
-CSS = Path(__file__).parents[1] / "assets" / "diagram.css"
+CSS = ROOT / "diagram.css"
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 STROKE = {

@@ -1,7 +1,7 @@
 """Parameters and bytes of a model, counted on the module tree itself."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from torch import nn
@@ -57,9 +57,9 @@ def count(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters())
 
 
-def split(module: nn.Module, key: Callable[[str], str]) -> dict[str, int]:
+def split(module: nn.Module, key: Callable[[str], Hashable]) -> dict[Hashable, int]:
     """Parameters by `key` of their path. A shared one belongs to its first path, so the parts sum up."""
-    parts: Counter[str] = Counter()
+    parts: Counter[Hashable] = Counter()
     for path, parameter in module.named_parameters():
         parts[key(path)] += parameter.numel()
     return dict(parts)

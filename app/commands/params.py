@@ -1,40 +1,54 @@
-"""Count the parameters of a model, block by block."""
+"""Count the parameters and bytes of a model: by block, by layer, or tensor by tensor."""
 
 import csv
 import dataclasses
 import json
 import sys
+from collections.abc import Iterable, Iterator
 
 from diagrams.facts import Facts, Row
+from diagrams.instances import layer_of
+from model.accounting import split
+from model.tensors import Stored
 
-COLUMNS = ("id", "title", "formula", "per_instance", "count", "total")
+COLUMNS = ("id", "title", "formula", "per_instance", "count", "total", "bytes")
 
 
 def arguments(parser) -> None:
     parser.add_argument(
         "model", nargs="?", default="kimi-k3", help="preset, config.json or checkpoint folder"
     )
-    parser.add_argument("--by", choices=["block", "layer"], default="block")
+    parser.add_argument("--by", choices=["block", "layer", "tensor"], default="block")
     parser.add_argument("--format", choices=["table", "json", "csv"], default="table")
 
 
 def run(options) -> None:
     facts = Facts.of(options.model)
-    rows = block_rows(facts) if options.by == "block" else layer_rows(facts)
+    rows = {"block": block_rows, "layer": layer_rows, "tensor": tensor_rows}[options.by](facts)
     write = {"table": _table, "json": _json, "csv": _csv}[options.format]
+    if options.by == "tensor" and options.format == "table":
+        write = _lines
     write(facts, rows, options.by)
 
 
 def summary(facts: Facts) -> dict:
     """The totals under their public keys; a number that cannot be had yet has no key."""
     t = facts.totals
+    vision = {} if t.vision is None else {"vision_params": t.vision}
     return {
         "model": facts.name,
-        "total_params": t.text,
+        "total_params": t.total,
         "text_params": t.text,
+        **vision,
         "active_params": t.active,
+        "active_params_with_table": t.active_with_table,
+        "active_params_without_head": t.active_without_head,
         "padding_params": t.padding,
         "unused_params": t.unused,
+        "tensor_count": t.storage.tensors,
+        "tensors_by_dtype": t.storage.by_dtype,
+        "checkpoint_bytes": t.storage.bytes,
+        "scale_bytes": t.storage.scale_bytes,
     }
 
 
@@ -45,13 +59,26 @@ def block_rows(facts: Facts) -> list[dict]:
 def layer_rows(facts: Facts) -> list[dict]:
     """One row per layer and one for what stands outside the stack."""
     c = facts.config
+    where = {path: layer_of(path) for path in facts.layout.entries}
+    each = split(facts.model, where.get)
     rows = []
-    for layer, kind in enumerate(c.kinds):
-        ffn = "dense" if layer < c.dense_layers else "moe"
-        n = facts.layer_total(layer)
-        rows.append({"id": f"layer {layer}", "title": f"{kind} + {ffn}", "total": n})
-    outside = facts.totals.text - sum(r["total"] for r in rows)
-    return [*rows, {"id": "outside", "title": "embedding, output mix, final norm, head", "total": outside}]
+    for layer in [*range(c.layers), None]:
+        stored = facts.layout.storage(path for path, at in where.items() if at == layer)
+        total = each.get(layer, 0)
+        rows.append(_titles(c, layer) | {"tensors": stored.tensors, "total": total, "bytes": stored.bytes})
+    return rows
+
+
+def tensor_rows(facts: Facts) -> Iterator[dict]:
+    """Every tensor of the official layout, made as it is read: the release has half a million."""
+    return (_tensor(t) for t in facts.layout)
+
+
+def _titles(c, layer: int | None) -> dict:
+    if layer is None:
+        return {"id": "outside", "title": "outside the layers: embedding, head, last norms"}
+    ffn = "dense" if layer < c.dense_layers else "moe"
+    return {"id": f"layer {layer}", "title": f"layer {layer}: {c.kinds[layer]} + {ffn}"}
 
 
 def _row(row: Row) -> dict:
@@ -59,14 +86,34 @@ def _row(row: Row) -> dict:
     return {name: everything[name] for name in COLUMNS}
 
 
-def _json(facts: Facts, rows: list[dict], by: str) -> None:
-    print(json.dumps(summary(facts) | {f"{by}s": rows}, indent=2))
+def _tensor(t: Stored) -> dict:
+    return {
+        "name": t.name,
+        "dtype": t.dtype,
+        "shape": "x".join(map(str, t.shape)),
+        "params": t.parameters,
+        "bytes": t.bytes,
+        "module": t.parameter,
+        "expert": t.expert,
+    }
 
 
-def _csv(_facts: Facts, rows: list[dict], _by: str) -> None:
-    writer = csv.DictWriter(sys.stdout, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+def _json(facts: Facts, rows: Iterable[dict], by: str) -> None:
+    """One object; its last member is the list, written row by row."""
+    head = json.dumps(summary(facts), indent=2).removesuffix("\n}")
+    print(f'{head},\n  "{by}s": [', end="")
+    for i, row in enumerate(rows):
+        print("," * bool(i), json.dumps(row), sep="\n    ", end="")
+    print("\n  ]\n}")
+
+
+def _csv(_facts: Facts, rows: Iterable[dict], _by: str) -> None:
+    writer = None
+    for row in rows:
+        if writer is None:
+            writer = csv.DictWriter(sys.stdout, fieldnames=list(row), lineterminator="\n")
+            writer.writeheader()
+        writer.writerow(row)
 
 
 def _table(facts: Facts, rows: list[dict], _by: str) -> None:
@@ -77,11 +124,33 @@ def _table(facts: Facts, rows: list[dict], _by: str) -> None:
     for line in cells:
         aligned = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)]
         print("  ".join(aligned).rstrip())
+    _totals(facts)
+
+
+def _lines(facts: Facts, rows: Iterable[dict], _by: str) -> None:
+    """A table whose widths are known beforehand, so that lines come at once."""
+    for row in rows:
+        print(f"{row['dtype']:<5}{row['shape']:>14}{row['bytes']:>16,}  {row['name']}")
+    _totals(facts)
+
+
+def _totals(facts: Facts) -> None:
     t = facts.totals
-    print(f"\n{facts.name}: {t.text:,} text parameters")
+    print(f"\n{facts.name}: {t.total:,} parameters")
+    print(f"  {t.text:,} text parameters")
+    if t.vision is not None:
+        print(f"  {t.vision:,} vision parameters")
     print(f"  {t.padding:,} of them A_log padding")
     print(f"  {t.unused:,} never used (layer 0 self_attention_res)")
     print(f"  {t.active:,} active per token (head counted, lookup table not)")
+    print(f"  {t.active_with_table:,} with the lookup table, {t.active_without_head:,} without the head")
+    dtypes = ", ".join(f"{n:,} {dtype}" for dtype, n in t.storage.by_dtype.items())
+    print(f"  {t.storage.tensors:,} tensors in the checkpoint: {dtypes}")
+    print(f"  {t.storage.bytes:,} bytes, {t.storage.scale_bytes:,} of them MXFP4 scales (never parameters)")
+    if difference := t.difference(facts.name):
+        print(
+            f"  difference to the official index: {difference.tensors:,} tensors, {difference.bytes:,} bytes"
+        )
 
 
 def _cell(value) -> str:

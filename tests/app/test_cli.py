@@ -11,30 +11,58 @@ from safetensors.torch import load_file
 from app.cli import main
 from diagrams import check, spec
 
+TEXT = 2_779_484_478_208  # parameters of the released text model
+
+
+def params(capsys, *argv) -> str:
+    assert main(["params", *argv]) == 0
+    return capsys.readouterr().out
+
 
 def test_params_prints_the_exact_totals(capsys):
-    assert main(["params"]) == 0
-    out = capsys.readouterr().out
-    assert "2,779,484,478,208 text parameters" in out
+    out = params(capsys)
+    assert f"{TEXT:,} text parameters" in out
     assert "2,208 of them A_log padding" in out
     assert "14,336 never used" in out
+    assert "105,364,019,968 with the lookup table, 103,015,209,728 without the head" in out
+    assert "85,085,650,944 of them MXFP4 scales" in out
 
 
 def test_params_as_json_sums_to_the_total(capsys):
-    main(["params", "kimi-k3", "--format", "json"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["total_params"] == found["text_params"] == 2_779_484_478_208
+    found = json.loads(params(capsys, "kimi-k3", "--format", "json"))
+    assert found["text_params"] == TEXT
+    assert found["total_params"] == TEXT + found.get("vision_params", 0)
     assert found["active_params"] == 104_189_614_848
+    assert found["scale_bytes"] == 85_085_650_944
+    columns = {"id", "title", "formula", "per_instance", "count", "total", "bytes"}
+    assert found["blocks"][0].keys() == columns
     assert sum(b["total"] for b in found["blocks"]) == found["total_params"]
-    assert found["blocks"][0].keys() == {"id", "title", "formula", "per_instance", "count", "total"}
-    assert "vision_params" not in found  # no tower yet, so no number
+    assert sum(b["bytes"] for b in found["blocks"]) == found["checkpoint_bytes"]
 
 
 @pytest.mark.parametrize("by", ["block", "layer"])
 def test_params_as_csv_sums_to_the_total(capsys, by):
-    main(["params", "kimi-k3", "--format", "csv", "--by", by])
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert sum(int(r["total"]) for r in rows) == 2_779_484_478_208
+    rows = list(csv.DictReader(io.StringIO(params(capsys, "kimi-k3", "--format", "csv", "--by", by))))
+    totals = json.loads(params(capsys, "kimi-k3", "--format", "json"))
+    assert sum(int(r["total"]) for r in rows) == totals["total_params"]
+    assert sum(int(r["bytes"]) for r in rows) == totals["checkpoint_bytes"]
+
+
+def test_params_by_tensor_lists_what_it_counts(capsys):
+    found = json.loads(params(capsys, "k3-random", "--by", "tensor", "--format", "json"))
+    rows = list(csv.DictReader(io.StringIO(params(capsys, "k3-random", "--by", "tensor", "--format", "csv"))))
+    assert len(rows) == len(found["tensors"]) == found["tensor_count"]
+    assert sum(int(r["bytes"]) for r in rows) == found["checkpoint_bytes"]
+    assert sum(int(r["params"]) for r in rows) == found["total_params"]
+    lines = params(capsys, "k3-random", "--by", "tensor").splitlines()
+    assert lines[0].endswith("language_model.model.embed_tokens.weight")
+
+
+def test_params_of_kimi_linear_match_its_index(capsys):
+    out = params(capsys, "kimi-linear-48b", "--by", "layer")
+    assert "49,122,681,728 parameters" in out
+    assert "20,493 tensors in the checkpoint" in out
+    assert "difference to the official index: 0 tensors, 0 bytes" in out
 
 
 def test_params_reads_an_official_config(capsys, data):

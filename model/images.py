@@ -1,0 +1,131 @@
+"""Pictures to patches: size, padding, transparency and normalisation as the released processor does them."""
+
+import io
+import math
+import struct
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from model.vision import Images
+from model.vision_config import VisionConfig
+
+MOST_PATCHES = 65536  # of one image; larger ones are scaled down
+MOST_PIXELS = 100_000_000  # refused before decoding: a small file can claim a huge picture
+SQUARE, LIGHT, DARK = 8, 255, 180  # the chessboard behind transparent pixels
+Picture = Image.Image | np.ndarray | str | Path | bytes
+
+
+def read(source: Picture) -> Image.Image:
+    """A decoded picture from a file, its bytes, or an array [H, W], [H, W, 3] or [H, W, 4] of uint8.
+
+    ValueError says why it cannot be one.
+    """
+    if isinstance(source, np.ndarray):
+        return _of_array(source)
+    if isinstance(source, Image.Image):
+        _check_size(source)
+        return source
+    name = "the image" if isinstance(source, bytes) else str(source)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            picture = Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+            _check_size(picture)
+            picture.load()
+    except FileNotFoundError:
+        raise ValueError(f"{name}: no such file") from None
+    except UnidentifiedImageError:
+        raise ValueError(f"{name}: not an image in a known format") from None
+    except Image.DecompressionBombError:
+        raise ValueError(f"{name}: more than {MOST_PIXELS:,} pixels") from None
+    except (OSError, SyntaxError, struct.error) as error:
+        raise ValueError(f"{name}: broken image ({error})") from None
+    return picture
+
+
+def prepare(pictures: Sequence[Picture | Sequence[Picture]], vit: VisionConfig) -> Images:
+    """Patches of images, and of clips where an entry is a list of frames. ValueError for a bad picture."""
+    items = [_item(p if isinstance(p, list | tuple) else [p], vit) for p in pictures]
+    if not items:
+        raise ValueError("there are no images; expected at least one")
+    return Images(torch.cat([patches for patches, _ in items]), tuple(grid for _, grid in items))
+
+
+def target_size(width: int, height: int, patch: int = 14, max_side: int = 512) -> tuple[int, int]:
+    """Width and height after scaling: never up, at most MOST_PATCHES patches and `max_side` on a side."""
+    patches = max(1, width // patch) * max(1, height // patch)
+    longest = max_side * patch
+    scale = min(1.0, math.sqrt(MOST_PATCHES / patches), longest / width, longest / height)
+    return max(1, int(width * scale)), max(1, int(height * scale))
+
+
+def to_pixels(picture: Image.Image, vit: VisionConfig) -> np.ndarray:
+    """Scaled, laid over the chessboard where transparent, zero-padded right and below: [H, W, 3] uint8."""
+    clear = picture.has_transparency_data
+    picture = picture.convert("RGBA" if clear else "RGB")
+    size = target_size(*picture.size, vit.patch, vit.max_side)
+    if size != picture.size:
+        picture = picture.resize(size, Image.Resampling.BICUBIC)
+    pixels = _over_chessboard(np.asarray(picture)) if clear else np.asarray(picture)
+    down, right = (-side % vit.pixels for side in pixels.shape[:2])
+    return np.pad(pixels, ((0, down), (0, right), (0, 0)))
+
+
+def to_patches(pixels: np.ndarray, patch: int = 14) -> Tensor:
+    """[H, W, 3] uint8 to [H * W / patch^2, 3, patch, patch] in [-1, 1], row by row."""
+    values = (torch.from_numpy(pixels.copy()).float() / 255 - 0.5) / 0.5
+    h, w = (side // patch for side in pixels.shape[:2])
+    return values.view(h, patch, w, patch, 3).permute(0, 2, 4, 1, 3).reshape(h * w, 3, patch, patch)
+
+
+def from_patches(patches: Tensor, grid: tuple[int, int, int]) -> np.ndarray:
+    """The pixels that a tower reads, to look at: frames [t, H, W, 3] uint8."""
+    t, h, w = grid
+    patch = patches.shape[-1]
+    frames = patches.view(t, h, w, 3, patch, patch).permute(0, 1, 4, 2, 5, 3)
+    frames = frames.reshape(t, h * patch, w * patch, 3)
+    return ((frames * 0.5 + 0.5) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
+
+
+def _item(frames: Sequence[Picture], vit: VisionConfig) -> tuple[Tensor, tuple[int, int, int]]:
+    if not 1 <= len(frames) <= vit.frames:
+        raise ValueError(f"a clip has {len(frames)} frames; expected 1 to {vit.frames}")
+    pixels = [to_pixels(read(frame), vit) for frame in frames]
+    if len(sizes := {p.shape for p in pixels}) > 1:
+        raise ValueError(f"the frames of a clip have different sizes: {sorted(s[:2] for s in sizes)}")
+    h, w = (side // vit.patch for side in pixels[0].shape[:2])
+    return torch.cat([to_patches(p, vit.patch) for p in pixels]), (len(frames), h, w)
+
+
+def _over_chessboard(pixels: np.ndarray) -> np.ndarray:
+    """Blend [H, W, 4] uint8 over light and dark squares."""
+    y, x = np.indices(pixels.shape[:2]) // SQUARE
+    board = np.where((x + y) % 2 == 0, LIGHT, DARK)[..., None]
+    alpha = pixels[..., 3:].astype(np.float64) / 255
+    return (pixels[..., :3] * alpha + board * (1 - alpha)).round().astype(np.uint8)
+
+
+def _of_array(array: np.ndarray) -> Image.Image:
+    grey, colour = array.ndim == 2, array.ndim == 3 and array.shape[2] in (3, 4)
+    if array.dtype != np.uint8 or not (grey or colour) or 0 in array.shape:
+        raise ValueError(
+            f"an image of shape {array.shape} and type {array.dtype}; "
+            f"expected uint8 [H, W], [H, W, 3] or [H, W, 4] with at least one pixel"
+        )
+    picture = Image.fromarray(array)
+    _check_size(picture)
+    return picture
+
+
+def _check_size(picture: Image.Image) -> None:
+    width, height = picture.size
+    if width < 1 or height < 1:
+        raise ValueError(f"an image of {width} x {height} pixels; expected at least one")
+    if width * height > MOST_PIXELS:
+        raise ValueError(f"an image of {width} x {height} pixels; at most {MOST_PIXELS:,} are read")

@@ -4,7 +4,7 @@ const KINDS = [
   ["attention", "attention"], ["ffn", "FFN / MoE"], ["norm", "norm / residual"],
   ["embed", "embedding / head"], ["aux", "block store"], ["structure", "structure"],
 ]
-const LINES = [["flow", "activations"], ["sum", "running sum"], ["store", "stored block sums"]]
+const LINES = [["flow", "activations"], ["sum", "running sum"], ["store", "block sums"]]
 const FAR = 0.55, VERY_FAR = 0.25, MAX_FIT = 1.15, MIN_FIT = 0.62, CLICK = 4, RAIL = 90, LINE_H = 12
 
 function shape(tag, attrs = {}, parent = null, text = null) {
@@ -128,7 +128,7 @@ function drawLegend(parent) {
   html("span", "gap", legend)
   for (const [kind, name] of LINES) {
     const sign = shape("svg", { "aria-hidden": "true" })
-    drawEdge({ kind, points: [[0, 5], [30, 5]] }, sign, true)
+    drawEdge({ kind, points: [[0, 5], [24, 5]] }, sign, true)
     entry(name, sign)
   }
 }
@@ -392,7 +392,7 @@ export function render({ model, el }) {
     size = { width: stage.clientWidth, height: stage.clientHeight }
     if (!size.width) return
     if (!moved) fit(false)
-    if (first) reveal(model.selected)
+    if (first || !moved) reveal(model.selected)
     if (first) requestAnimationFrame(() => performance.mark("diagram-painted"))
   })
   observer.observe(stage)

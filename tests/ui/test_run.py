@@ -1,0 +1,227 @@
+"""Running prompts in a real browser: one visitor, two visitors, links and hostile text."""
+
+import re
+import time
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+
+HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+LONG = "a long prompt that keeps the model busy. " * 49 + "and more of it....................."  # 2,044 bytes
+
+
+def prompt_box(page):
+    return page.get_by_role("textbox", name="Prompt")
+
+
+def run(page, text: str) -> None:
+    prompt_box(page).fill(text)
+    page.get_by_role("button", name="Run", exact=True).click()
+
+
+def chips(page):
+    return page.get_by_role("group", name="Tokens of the prompt").get_by_role("button")
+
+
+def status(page):
+    return page.get_by_test_id("run-status")
+
+
+def done(page, tokens: int) -> None:
+    expect(status(page)).to_contain_text(f"{tokens:,} token", timeout=60_000)
+    expect(status(page)).to_contain_text(" ms · ", timeout=60_000)
+
+
+def test_a_prompt_runs_and_its_tokens_and_next_tokens_appear(visit):
+    page = visit()
+    prompt_box(page).fill("héllo")
+    prompt_box(page).press("Enter")
+    done(page, 6)
+    expect(chips(page)).to_have_count(6)
+    expect(chips(page).first).to_have_text("h104")
+    expect(chips(page).nth(1)).to_have_attribute(
+        "title", re.compile("id 195, one byte of a longer character")
+    )
+    following = page.get_by_role("region", name="Likeliest next tokens")
+    expect(following.get_by_role("listitem")).to_have_count(8)
+    expect(following).to_contain_text("random weights")
+    expect(status(page)).to_contain_text("random weights")
+    expect(page).to_have_url(
+        re.compile(r"with=k3-random&weights=[0-9a-f]{12}&prompt=h%C3%A9llo&run=[a-z2-7]{12}$")
+    )
+
+
+def test_shift_enter_makes_a_new_line_and_an_example_fills_the_box(visit):
+    page = visit()
+    prompt_box(page).fill("one")
+    prompt_box(page).press("Shift+Enter")
+    expect(prompt_box(page)).to_have_value("one\n")
+    page.get_by_role("combobox", name="Example prompts").select_option("Arithmetic")
+    expect(prompt_box(page)).to_have_value(re.compile("12 \\+ 35"))
+    expect(prompt_box(page)).to_be_focused()
+
+
+def test_the_lab_offers_an_example_and_then_draws_three_pictures(visit):
+    page = visit("?view=lab")
+    lab = page.get_by_role("tabpanel", name="Lab")
+    expect(lab).to_contain_text("Nothing has run yet")
+    lab.get_by_role("button", name="Run an example").click()
+    expect(lab.get_by_role("heading", level=2)).to_have_count(3, timeout=60_000)
+    expect(lab).to_contain_text("44 × 3 = 132")
+    expect(lab.locator("canvas").first).to_be_visible()
+    expect(lab.get_by_text("random weights")).to_have_count(3)
+
+
+def test_the_live_tab_shows_the_selected_block_and_follows_the_chosen_layer(visit):
+    page = visit("?select=kda_decay&tab=live&layer=42&prompt=live")
+    live = page.get_by_role("tabpanel", name="Live")
+    expect(live).to_contain_text("k3-random, layer 1 (KDA, MoE)", timeout=60_000)
+    expect(live).to_contain_text("Same kind as the chosen layer 42 of Kimi K3")
+    expect(live).to_contain_text("random weights")
+    expect(live.get_by_test_id("point").first).to_contain_text("[1, 4, 5, 32]")
+    layers = live.get_by_role("group", name="Layer shown")
+    layers.get_by_role("button", name="6", exact=True).click()
+    expect(live).to_contain_text("k3-random, layer 6 (KDA, MoE)")
+    live.get_by_role("button", name="Draw k3-random").click()
+    expect(page).to_have_url(re.compile(r"\?model=k3-random&.*layer=6"))
+    expect(live).not_to_contain_text("Same kind")
+    layers.get_by_role("button", name="2", exact=True).click()
+    expect(page).to_have_url(re.compile("layer=2&"))
+
+
+def test_a_click_on_a_token_chooses_it_everywhere(visit):
+    page = visit("?select=moe_router&tab=live&prompt=tokens")
+    done(page, 6)
+    chips(page).nth(2).click()
+    expect(chips(page).nth(2)).to_have_attribute("aria-pressed", "true")
+    expect(page).to_have_url(re.compile("token=2$"))
+    expect(page.get_by_role("tabpanel", name="Live")).to_contain_text("Experts of token 2")
+
+
+@pytest.mark.parametrize("where", ["typed", "linked"])
+def test_what_is_typed_is_text_everywhere(visit, where):
+    page = visit(
+        f"?view=lab&select=moe_router&tab=live&token=0&prompt={quote(HOSTILE)}" if where == "linked" else ""
+    )
+    if where == "typed":
+        run(page, HOSTILE)
+    done(page, len(HOSTILE))
+    expect(chips(page).first).to_have_text("<60")
+    expect(prompt_box(page)).to_have_value(HOSTILE)
+    assert page.title() not in ("1", "2")
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_a_long_prompt_is_capped_and_too_long_a_one_refused(visit):
+    page = visit()
+    run(page, "x" * 300)
+    done(page, 300)
+    expect(chips(page)).to_have_count(256)
+    page.get_by_role("button", name="Show all 300 tokens").click()
+    expect(chips(page)).to_have_count(300)
+    run(page, "x" * 2049)
+    expect(page.get_by_role("alert").filter(has_text="2,049 tokens")).to_contain_text("at most 2,048")
+    expect(chips(page)).to_have_count(300)
+
+
+def test_an_empty_prompt_is_explained(visit):
+    page = visit()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(status(page)).to_contain_text(
+        "an empty prompt runs as the begin-of-text token alone", timeout=60_000
+    )
+    expect(chips(page)).to_have_text(["[BOS]256"])
+    expect(page).to_have_url(re.compile("prompt=&run="))
+
+
+def test_a_run_can_be_cancelled(visit):
+    page = visit()
+    run(page, LONG)
+    page.get_by_role("button", name="Cancel").click()
+    expect(status(page)).to_have_text("Cancelled.")
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_visible()
+    expect(prompt_box(page)).to_have_value(LONG)
+    expect(page).not_to_have_url(re.compile("prompt="))
+
+
+def test_another_visitor_is_answered_while_a_long_prompt_runs(visit, browser):
+    page = visit()
+    context = browser.new_context()
+    other = visit("", context)
+    layer = other.get_by_role("treeitem", name=re.compile("^Token embedding"))
+    expect(layer).to_be_visible()
+    run(page, LONG)
+    expect(status(page)).to_contain_text("layer ", timeout=30_000)
+    start = time.monotonic()
+    layer.click()
+    expect(other.get_by_test_id("parameters")).to_have_text("1,174,405,120")
+    took = time.monotonic() - start
+    expect(page.get_by_role("button", name="Cancel")).to_be_visible()  # it still runs
+    assert took < 3, (
+        "a click waited for the run of another visitor"
+    )  # generous: the machine is busy on purpose
+    done(page, len(LONG))
+    context.close()
+
+
+def test_a_link_runs_its_prompt_once_after_the_first_paint_and_back_leaves_it(visit, url):
+    page = visit()
+    page.goto(f"{url}?prompt=once%20only")
+    expect(page.get_by_role("treeitem", name=re.compile("^Token embedding"))).to_be_visible()
+    done(page, 9)
+    expect(page).to_have_url(re.compile("with=k3-random&.*prompt=once%20only&run="))
+    told = status(page).text_content()
+    page.wait_for_timeout(1000)
+    assert status(page).text_content() == told
+    page.go_back()  # completing the link added no step
+    expect(page).to_have_url(url)
+    expect(chips(page)).to_have_count(0)
+
+
+def test_back_shows_the_run_before(visit):
+    page = visit()
+    run(page, "first")
+    done(page, 5)
+    run(page, "second")
+    done(page, 6)
+    page.go_back()
+    expect(prompt_box(page)).to_have_value("first")
+    done(page, 5)
+    page.go_forward()
+    expect(prompt_box(page)).to_have_value("second")
+    done(page, 6)
+
+
+def test_an_unknown_run_says_what_is_missing(visit):
+    page = visit("?run=aaaaaaaaaaaa")
+    expect(page.get_by_role("alert").filter(has_text="aaaaaaaaaaaa")).to_contain_text(
+        "prompt is not in the link"
+    )
+
+
+def test_a_long_run_comes_back_by_its_id(visit, browser):
+    page = visit()
+    text = "not in the link, " * 60
+    run(page, text)
+    done(page, len(text))
+    expect(page).to_have_url(re.compile(r"\?with=k3-random&weights=[0-9a-f]+&run=[a-z2-7]+$"))
+    context = browser.new_context()
+    other = visit("?" + page.url.partition("?")[2], context)
+    expect(prompt_box(other)).to_have_value(text)
+    done(other, len(text))
+    context.close()
+
+
+def test_a_phone_holds_the_dock_without_scrolling_sideways(visit, browser):
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = visit("?prompt=phone", context)
+    done(page, 5)
+    for name in ("Run", "Fold the tokens away"):
+        box = page.get_by_role("button", name=name, exact=True).bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("button", name="Fold the tokens away").click()
+    expect(chips(page)).to_have_count(0)
+    context.close()

@@ -1,0 +1,98 @@
+"""One safetensors file: its header checked at once, its numbers mapped into memory when asked for."""
+
+import json
+import mmap
+import struct
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+DTYPES = {
+    "BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32, "F64": torch.float64,
+    "U8": torch.uint8, "I32": torch.int32, "I64": torch.int64,
+}  # fmt: skip
+HEADER_LIMIT = 100 * 2**20  # the format's own limit
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a tensor lies: dtype, shape, and its bytes counted from the start of the file."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+class Shard:
+    """A safetensors file. ValueError when it is not whole; no number is read before `tensor`."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.slots: dict[str, Slot] = _slots(path)
+        self._map: mmap.mmap | None = None
+
+    def tensor(self, name: str) -> Tensor:
+        """A view into the file: pages are read when they are touched, and writes stay in memory."""
+        slot = self.slots[name]
+        count = prod(slot.shape)
+        dtype = DTYPES[slot.dtype]
+        if not count:
+            return torch.empty(slot.shape, dtype=dtype)
+        if self._map is None:
+            with self.path.open("rb") as file:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        raw = torch.frombuffer(self._map, dtype=torch.uint8, count=slot.stop - slot.start, offset=slot.start)
+        if slot.start % dtype.itemsize:
+            raw = raw.clone()  # a view needs aligned bytes
+        return raw.view(dtype).view(slot.shape)
+
+    def let_go(self, name: str) -> None:
+        """Drop the pages of a tensor that has been copied: they cost no memory any more."""
+        slot = self.slots[name]
+        start = -(-slot.start // mmap.PAGESIZE) * mmap.PAGESIZE
+        stop = slot.stop // mmap.PAGESIZE * mmap.PAGESIZE
+        if self._map is not None and stop > start and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+
+    def close(self) -> None:
+        """Unmap the file as soon as no tensor views it."""
+        self._map = None
+
+
+def _slots(path: Path) -> dict[str, Slot]:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = struct.unpack("<Q", file.read(8))[0] if size >= 8 else 0
+        if not 2 <= length <= min(size - 8, HEADER_LIMIT):
+            raise ValueError(f"{path}: not a whole safetensors file (no header in its {size:,} bytes)")
+        text = file.read(length)
+    try:
+        header = json.loads(text)
+        header.pop("__metadata__", None)
+        slots = {name: _slot(entry, 8 + length) for name, entry in header.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(f"{path}: not a whole safetensors file (its header cannot be read)") from None
+    _check(path, slots, size)
+    return slots
+
+
+def _slot(entry: dict, base: int) -> Slot:
+    start, stop = entry["data_offsets"]
+    return Slot(entry["dtype"], tuple(entry["shape"]), base + start, base + stop)
+
+
+def _check(path: Path, slots: dict[str, Slot], size: int) -> None:
+    for name, slot in slots.items():
+        if slot.dtype not in DTYPES:
+            raise ValueError(f"{path}: {name} has dtype {slot.dtype}; expected one of {', '.join(DTYPES)}")
+        if slot.stop - slot.start != prod(slot.shape) * DTYPES[slot.dtype].itemsize:
+            raise ValueError(f"{path}: {name} has {slot.stop - slot.start:,} bytes, not those of its shape")
+    end = max((slot.stop for slot in slots.values()), default=0)
+    if end > size:
+        raise ValueError(
+            f"{path}: not a whole safetensors file ({size:,} bytes; its header describes {end:,})"
+        )

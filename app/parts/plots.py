@@ -19,7 +19,6 @@ from app.theme import colours, paint
 from model.config import Config
 
 LABELLED = 32  # rows or columns up to which every one has its label
-TOOLTIP = ":host { --tooltip-color: var(--bg); --tooltip-text: var(--fg); --tooltip-border: var(--edge); }"
 RAMPS = {False: ("#f1f5fa", "#7fb0ea", "#0b3a86"), True: ("#1b232e", "#2f74c0", "#d6e8ff")}
 
 
@@ -81,7 +80,6 @@ def heat(across: str, value: str, form: str) -> Heat:
         y_range=Range1d(1, 0),
         x_axis_label=across,
         min_border_right=8,
-        stylesheets=[TOOLTIP],
     )
     plot.toolbar.update(logo=None, autohide=True)
     plot.grid.visible = False
@@ -123,4 +121,6 @@ def _label(axis, labels: list[str], first: int) -> None:
     axis.ticker = (
         FixedTicker(ticks=list(range(first, first + len(labels)))) if few else BasicTicker(min_interval=1)
     )
-    axis.major_label_overrides = {first + i: text for i, text in enumerate(labels)}
+    # BokehJS keeps the labels of before that are not replaced: those become numbers again
+    before = {i: str(i) for i in axis.major_label_overrides}
+    axis.major_label_overrides = before | {first + i: text for i, text in enumerate(labels)}

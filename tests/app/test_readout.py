@@ -98,6 +98,13 @@ def test_cells_are_centred_on_their_numbers_with_the_first_row_on_top():
     assert drawn.plot.yaxis[0].major_label_overrides == {1: "a", 2: "b", 3: "c"}
 
 
+def test_labels_of_the_picture_before_are_gone():
+    drawn = heat("token", "value", "0")
+    drawn.show(np.zeros((1, 2)), ["a"], ["x", "y"])
+    drawn.show(np.zeros((1, 50)), ["a"], [])
+    assert drawn.plot.xaxis[0].major_label_overrides == {0: "0", 1: "1"}  # BokehJS would keep x and y
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_ramp_goes_one_way_in_brightness(dark):
     light = [sum(int(c[i : i + 2], 16) for i in (1, 3, 5)) for c in ramp(dark)]

@@ -4,7 +4,9 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
-from model.kernels import reference
+from model.kernels import dispatch, kda_cpp, kda_torch, reference
+
+_KDA = {"cpp": kda_cpp.kda, "torch": kda_torch.kda, "reference": reference.kda}
 
 
 @torch.library.custom_op("k3scope::kda", mutates_args=())
@@ -17,7 +19,8 @@ def _kda(
     initial_state: Tensor | None,
     cu_seqlens: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    return reference.kda(q, k, v, decay, write, initial_state, cu_seqlens)
+    path = dispatch.choose("kda", q)
+    return _KDA[path](q, k, v, decay, write, initial_state, cu_seqlens)
 
 
 @_kda.register_fake
@@ -56,7 +59,8 @@ def _experts_flops(x_shape, index_shape, w1_shape, *_args, out_shape=None, **_kw
 def kda(q, k, v, decay, write, initial_state=None, cu_seqlens=None) -> tuple[Tensor, Tensor]:
     """The gated delta rule; see `reference.kda` for shapes. With gradients on, the differentiable path."""
     if _needs_gradient(q, k, v, decay, write, initial_state):
-        return reference.kda(q, k, v, decay, write, initial_state, cu_seqlens)
+        path = dispatch.choose("kda", q, gradients=True)
+        return _KDA[path](q, k, v, decay, write, initial_state, cu_seqlens)
     return _kda(q, k, v, decay, write, initial_state, cu_seqlens)
 
 
@@ -67,9 +71,14 @@ def experts(x, index, w1, w3, w2, gate_cap, up_cap) -> Tensor:
     return _experts(x, index, w1, w3, w2, gate_cap, up_cap)
 
 
-def path_in_use() -> str:
-    """Name of the implementation that runs the operators on this machine."""
-    return "torch reference"
+def path_in_use(operator: str | None = None) -> str:
+    """Name of the implementation that ran last here, or before any run the one that would.
+
+    Without an operator: all of them in one line.
+    """
+    if operator is not None:
+        return dispatch.TITLES[dispatch.last_paths().get(operator) or dispatch.expected(operator)]
+    return ", ".join(f"{path_in_use(name)} ({title})" for name, title in dispatch.OPERATORS.items())
 
 
 def _needs_gradient(*tensors: Tensor | None) -> bool:

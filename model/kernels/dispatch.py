@@ -1,0 +1,61 @@
+"""Which implementation of an operator runs: chosen by device, type and machine, or by K3SCOPE_KERNELS."""
+
+import os
+from contextvars import ContextVar
+
+import torch
+from torch import Tensor
+
+from model.kernels import kda_cpp, native
+
+TITLES = {"triton": "Triton", "cpp": "C++", "torch": "torch", "reference": "reference"}
+OPERATORS = {"kda": "delta rule", "experts": "experts"}
+
+# what ran last in this context: operator -> path
+_ran: ContextVar[dict[str, str] | None] = ContextVar("ran", default=None)
+
+
+def override() -> str | None:
+    """The path K3SCOPE_KERNELS asks for, None when it asks for nothing."""
+    wanted = os.environ.get("K3SCOPE_KERNELS", "")
+    if not wanted:
+        return None
+    if wanted not in TITLES:
+        raise ValueError(f"K3SCOPE_KERNELS={wanted!r}: expected one of {', '.join(TITLES)}")
+    return wanted
+
+
+def choose(operator: str, x: Tensor, gradients: bool = False) -> str:
+    """Path for an operator on tensors like x, noted as the one that ran.
+
+    An asked-for path that cannot serve x (its type, its gradients) leaves the call to torch.
+    """
+    path = _choice(operator, x, gradients)
+    _ran.set({**(_ran.get() or {}), operator: path})
+    return path
+
+
+def expected(operator: str) -> str:
+    """The path that float32 inputs without gradients take on this machine."""
+    return _choice(operator, torch.empty(0, device="cuda" if torch.cuda.is_available() else "cpu"), False)
+
+
+def _choice(operator: str, x: Tensor, gradients: bool) -> str:
+    wanted = override()
+    if wanted == "reference":
+        return wanted
+    if wanted == "cpp" and native.library("kda") is None:
+        raise ValueError(f"K3SCOPE_KERNELS=cpp: {native.trouble('kda')}")
+    fast = () if gradients else _able(operator, x)
+    return next((path for path in fast if wanted in (None, path)), "torch")
+
+
+def _able(operator: str, x: Tensor):
+    """Paths faster than torch that can serve x, best first."""
+    if operator == "kda" and kda_cpp.serves(x):
+        yield "cpp"
+
+
+def last_paths() -> dict[str, str]:
+    """Operator -> path that computed it last in this thread or task; an operator that never ran is absent."""
+    return dict(_ran.get() or {})

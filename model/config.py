@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from model import official
+from model.vision_config import VisionConfig
 
 
 @dataclass(frozen=True)
 class Config:
-    """Every size and constant of the text model; the field names are the vocabulary of the whole project.
+    """Every size and constant of a model; the field names are the vocabulary of the whole project.
 
-    None means that the model has no such part.
+    None means that the model has no such part. Sizes of the vision half are in `vision`.
     """
 
     vocab: int
@@ -50,6 +51,8 @@ class Config:
     a_log_stored: int = 0  # entries of A_log in the checkpoint; 0 stands for kda_heads
     packed_experts: bool = False  # routed experts are stored as MXFP4
     stored: str = "bfloat16"  # dtype of a checkpoint, apart from the tensors that are always float32
+    vision: VisionConfig | None = None
+    media_pad: int | None = None  # the id that stands for one image in a prompt
 
     def __post_init__(self):
         if not self.a_log_stored:
@@ -79,12 +82,12 @@ class Config:
         """Numbers by name, for formulas; what the model does not have is left out."""
         values = {n: getattr(self, n) for n in self.__dataclass_fields__}
         numbers = {n: v for n, v in values.items() if isinstance(v, int | float) and not isinstance(v, bool)}
-        return numbers | {"layers": self.layers}
+        return numbers | {"layers": self.layers} | (self.vision.sizes() if self.vision else {})
 
 
 def _check(c: Config) -> None:
     for name, value in c.sizes().items():
-        if name not in ("decay_floor", "bos", "eos", "pad") and not value > 0:
+        if name not in ("decay_floor", "bos", "eos", "pad", "media_pad") and not value > 0:
             raise ValueError(f"Config.{name} is {value!r}; expected a positive number")
     if unknown := set(c.kinds) - {"kda", "mla"}:
         raise ValueError(f"Config.kinds has {sorted(unknown)}; expected only 'kda' and 'mla'")
@@ -94,3 +97,5 @@ def _check(c: Config) -> None:
         raise ValueError(f"a_log_stored is {c.a_log_stored}; expected at least kda_heads = {c.kda_heads}")
     if c.decay_floor is not None and c.decay_floor >= 0:
         raise ValueError(f"decay_floor is {c.decay_floor}; expected a negative log-decay such as -5.0")
+    if c.vision and c.media_pad is None:
+        raise ValueError("media_pad is None; a model that sees needs the id that stands for an image")

@@ -9,6 +9,7 @@ from model.config import Config
 from model.kda import KimiDeltaAttention, ShortConvolution
 from model.kimi_k3 import KimiK3
 from model.moe import Experts, Router
+from model.vision import PositionTable
 
 
 @torch.no_grad()
@@ -29,7 +30,7 @@ def build(c: Config) -> KimiK3:
 
 
 def _fill(module: nn.Module, c: Config, generator: torch.Generator) -> None:
-    if isinstance(module, nn.Linear | nn.Embedding):
+    if isinstance(module, nn.Linear | nn.Embedding | nn.Conv2d | PositionTable):
         module.weight.normal_(0, c.init_std, generator=generator)
     elif isinstance(module, Experts):
         for weight in (module.w1, module.w3, module.w2):

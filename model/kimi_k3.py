@@ -1,4 +1,4 @@
-"""The whole text model, with the module names of the official checkpoint."""
+"""The whole model, with the module names of the official checkpoint."""
 
 from torch import Tensor, nn
 
@@ -8,6 +8,9 @@ from model.config import Config
 from model.kimi_linear import ResidualTextModel
 from model.layer import DecoderLayer
 from model.norm import RMSNorm
+from model.projector import Projector
+from model.splice import Splice, expand
+from model.vision import Images, VisionTower
 
 
 class TextModel(nn.Module):
@@ -16,15 +19,18 @@ class TextModel(nn.Module):
     def __init__(self, c: Config):
         super().__init__()
         self.embed_tokens = nn.Embedding(c.vocab, c.d)
+        self.splice = Splice(c.media_pad)
         self.layers = nn.ModuleList(DecoderLayer(c, layer) for layer in range(c.layers))
         self.output_attn_res = AttnResMix(c.candidates(c.layers - 1, "ffn"), c.eps)
         self.output_attn_res_norm = RMSNorm(c.d, c.eps)
         self.output_attn_res_proj = nn.Linear(c.d, 1, bias=False)
         self.norm = RMSNorm(c.d, c.eps)
 
-    def forward(self, ids: Tensor, cache: Cache, real: Tensor | None = None) -> Tensor:
-        """ids [B, T] and which of them are no padding; returns hidden states [B, T, d]."""
-        running_sum = self.embed_tokens(ids)  # [B, T, d], not scaled
+    def forward(
+        self, ids: Tensor, cache: Cache, real: Tensor | None = None, image_rows: Tensor | None = None
+    ) -> Tensor:
+        """ids [B, T], which of them are no padding, rows of images; returns hidden states [B, T, d]."""
+        running_sum = self.splice(self.embed_tokens(ids), ids, image_rows)  # [B, T, d], not scaled
         cache.extend(ids.shape[1], ids.shape[0], real, ids.device)
         blocks: list[Tensor] = []
         for layer, past in zip(self.layers, cache.layers, strict=True):
@@ -43,8 +49,8 @@ class LanguageModel(nn.Module):
         self.model = TextModel(c) if c.family == "k3" else ResidualTextModel(c)
         self.lm_head = nn.Linear(c.d, c.vocab, bias=False)
 
-    def forward(self, ids: Tensor, cache: Cache, real: Tensor | None = None) -> Tensor:
-        return self.lm_head(self.model(ids, cache, real))  # [B, T, vocab]
+    def forward(self, ids: Tensor, cache: Cache, real: Tensor | None = None, **images: Tensor) -> Tensor:
+        return self.lm_head(self.model(ids, cache, real, **images))  # [B, T, vocab]
 
 
 class KimiK3(nn.Module):
@@ -54,13 +60,35 @@ class KimiK3(nn.Module):
         super().__init__()
         self.config = c
         self.language_model = LanguageModel(c)
+        if c.vision:
+            self.vision_tower = VisionTower(c.vision)
+            self.mm_projector = Projector(c.vision, c.d)
 
-    def forward(self, ids: Tensor, cache: Cache | None = None, real: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        cache: Cache | None = None,
+        real: Tensor | None = None,
+        images: Images | None = None,
+    ) -> Tensor:
         """Token ids [B, T] to logits [B, T, vocab].
 
         With a cache the ids continue what it has seen. `real` [B, T] is False at padding on the left.
+        Each image has one placeholder among the ids, which grows into its rows, and T with it.
         """
-        return self.language_model(ids, cache or self.new_cache(), real)
+        cache = cache or self.new_cache()
+        if images is None:
+            return self.language_model(ids, cache, real)
+        ids, real = self.expand(ids, images, real)
+        rows = self.mm_projector(self.vision_tower(images))  # [M, d]
+        return self.language_model(ids, cache, real, image_rows=rows)
+
+    def expand(self, ids: Tensor, images: Images, real: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """The ids that the text model sees, and which of them are no padding. ValueError: see `expand`."""
+        c = self.config
+        if c.vision is None:
+            raise ValueError("this model has no vision tower: it cannot take images")
+        return expand(ids, images.rows(c.vision), c.media_pad, c.pad, real)
 
     def new_cache(self) -> Cache:
         return Cache(self.config.layers)

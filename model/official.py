@@ -3,6 +3,8 @@
 import difflib
 from typing import Any
 
+from model.vision_config import VisionConfig
+
 # official key -> our field
 COMMON = {
     "vocab_size": "vocab", "hidden_size": "d", "intermediate_size": "dense",
@@ -30,6 +32,17 @@ FIXED = {
 K3_FIXED = {
     "hidden_act": "situ", "mla_use_output_gate": True, "topk_method": "noaux_tc", "latent_moe_use_norm": True,
 }  # fmt: skip
+VISION = {
+    "vt_hidden_size": "d", "vt_num_hidden_layers": "layers", "vt_num_attention_heads": "heads",
+    "qkv_hidden_size": "qkv", "vt_intermediate_size": "mlp", "init_pos_emb_height": "grid",
+    "init_pos_emb_time": "frames", "patch_size": "patch", "projector_ln_eps": "projector_eps",
+}  # fmt: skip
+VISION_FIXED = {
+    "norm_type": "rmsnorm", "attn_bias": False, "linear_bias": False, "patch_embed_proj_bias": False,
+    "mlp_type": "mlp2", "activation_func": "gelu_pytorch_tanh", "pos_emb_type": "divided_fixed",
+    "pos_emb_interpolation_mode": "bilinear", "merge_type": "sd2_tpool",
+    "mm_projector_type": "patchmergerv2", "projector_hidden_act": "gelu",
+}  # fmt: skip
 
 
 def fields(official: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +65,8 @@ def fields(official: dict[str, Any]) -> dict[str, Any]:
     values["kinds"] = _kinds(text, linear)
     values["stored"] = _stored(official, text)
     is_k3 = any(key in text for key in K3_MARKS)
-    return values | (_k3(text, linear) if is_k3 else _kimi_linear(text, linear))
+    values |= _k3(text, linear) if is_k3 else _kimi_linear(text, linear)
+    return values | (_seeing(official, text) if is_k3 and official.get("vision_config") else {})
 
 
 def _k3(text: dict, linear: dict) -> dict:
@@ -81,6 +95,27 @@ def _kimi_linear(text: dict, linear: dict) -> dict:
         "gate_rank": _number(linear, "head_dim"),
         "mla_gate": False,
         "max_positions": _number(text, "model_max_length"),
+    }
+
+
+def _seeing(official: dict, text: dict) -> dict:
+    vision = _need(official, "vision_config", dict)
+    _fixed(vision, VISION_FIXED)
+    sizes = {ours: _number(vision, key) for key, ours in VISION.items()}
+    equal = {
+        "init_pos_emb_width": ("init_pos_emb_height", vision),
+        "mm_hidden_size": ("vt_hidden_size", vision),
+        "text_hidden_size": ("hidden_size", text),
+    }
+    for key, (other, where) in equal.items():
+        if (found := _number(vision, key)) != (expected := _number(where, other)):
+            raise ValueError(f"config.json: {key} is {found}, but {other} is {expected}; they must be equal")
+    kernel = _need(vision, "merge_kernel_size", list)
+    if len(kernel) != 2 or kernel[0] != kernel[1]:
+        raise ValueError(f"config.json: merge_kernel_size is {kernel}; only squares are implemented")
+    return {
+        "vision": VisionConfig(**sizes, merge=kernel[0]),
+        "media_pad": _number(official, "media_placeholder_token_id"),
     }
 
 

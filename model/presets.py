@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from assets import ROOT
 from model.config import Config
+from model.tokenizer import ByteTokenizer
+from model.vision_config import VisionConfig
 
 
 def _official(name: str) -> Config:
@@ -24,7 +26,8 @@ K3_RANDOM = replace(
     kda_heads=5, kda_head_dim=32, a_log_stored=8,
     heads=6, q_rank=112, kv_rank=80, nope_dim=40, shared_key_dim=16, v_dim=64,
     experts=18, top_k=3, expert_dim=120, latent=48,
-    max_positions=2048, bos=256, eos=257, pad=259,
+    max_positions=2048, bos=256, eos=257, pad=259, media_pad=ByteTokenizer.specials["<|media_pad|>"],
+    vision=VisionConfig(d=36, layers=3, heads=7, qkv=84, mlp=88, grid=10),
 )  # fmt: skip
 
 KIMI_LINEAR = _official("kimi-linear-48b")

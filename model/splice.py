@@ -7,11 +7,15 @@ from torch import Tensor, nn
 class Splice(nn.Module):
     """Put the rows of images where the expanded placeholders stand; text alone passes unchanged."""
 
-    def forward(self, rows: Tensor, image_rows: Tensor | None, at: Tensor) -> Tensor:
-        """rows [B, T, d], image_rows [M, d] in reading order, `at` [B, T] True at the M placeholders."""
+    def __init__(self, placeholder: int | None):
+        super().__init__()
+        self.placeholder = placeholder
+
+    def forward(self, rows: Tensor, ids: Tensor, image_rows: Tensor | None) -> Tensor:
+        """rows [B, T, d], ids [B, T] with M expanded placeholders, image_rows [M, d] in reading order."""
         if image_rows is None:
             return rows
-        return rows.masked_scatter(at[..., None], image_rows.to(rows))
+        return rows.masked_scatter((ids == self.placeholder)[..., None], image_rows.to(rows))
 
 
 def expand(

@@ -8,13 +8,17 @@ from torch.nn import functional as F
 
 from model.kimi_k3 import KimiK3
 from model.tracing import record, watch
+from model.vision import Images
 
 _LAYERS = "language_model.model.layers."
 
 
 @dataclass
 class Trace:
-    """Result of a forward: ids [B, T], logits [B, T, vocab], and `values`: point -> output."""
+    """Result of a forward: ids [B, T] with every placeholder grown, logits [B, T, vocab], and `values`.
+
+    `values`: point -> output.
+    """
 
     ids: Tensor
     logits: Tensor
@@ -26,16 +30,20 @@ class Trace:
 
 
 @torch.no_grad()
-def trace(model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None) -> Trace:
+def trace(
+    model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None, images: Images | None = None
+) -> Trace:
     """Run `ids` [B, T] or [T] through the model and keep the outputs of `points` (None: all).
 
     `edits`: point -> function that replaces its output. `on_point` is called at each point; raising
-    there ends the pass. ValueError for ids the model has no embedding for.
+    there ends the pass. ValueError for ids the model has no embedding for, and for images that are not
+    as many as the placeholders in `ids`.
     """
     ids = check_ids(model, ids)
+    seen = ids if images is None else model.expand(ids, images)[0]
     with record(points, edits, on_point) as values:
-        logits = watch(model)(ids)
-    return Trace(ids, logits, values)
+        logits = watch(model)(ids, images=images)
+    return Trace(seen, logits, values)
 
 
 def check_ids(model: KimiK3, ids: Tensor) -> Tensor:
@@ -52,9 +60,9 @@ def check_ids(model: KimiK3, ids: Tensor) -> Tensor:
     return ids.long()
 
 
-def official_trace(model: KimiK3, ids: Tensor, edits=None) -> dict[str, Tensor]:
+def official_trace(model: KimiK3, ids: Tensor, edits=None, images: Images | None = None) -> dict[str, Tensor]:
     """The inner tensors of a pass under framework-neutral names (`layers.N.router.topk_idx`, ...)."""
-    run = trace(model, ids, edits=edits)
+    run = trace(model, ids, edits=edits, images=images)
     values, c = run.values, model.config
     text = "language_model.model."
     out = {
@@ -64,6 +72,8 @@ def official_trace(model: KimiK3, ids: Tensor, edits=None) -> dict[str, Tensor]:
         "output_attn_res.probs": values[text + "output_attn_res.probs"],
         "output_attn_res.mixed": values[text + "output_attn_res"],
     }
+    if images is not None:
+        out |= {f"{name}.out": values[name] for name in ("vision_tower", "mm_projector")}
     for layer in range(c.layers):
         inner = _layer(run, layer, c)
         out |= {f"layers.{layer}.{name}": value for name, value in inner.items()}

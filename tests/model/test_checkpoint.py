@@ -92,5 +92,5 @@ def test_the_released_model_has_no_weights_to_load():
 
 def test_official_names_count_one_per_expert_matrix(full):
     names = official_names(full)
-    assert len(names) == 497_220 - 168 - 494_592 // 2  # no vision yet; packed experts store two tensors each
+    assert len(names) == 497_220 - 494_592 // 2  # packed experts store two tensors each
     assert "language_model.model.layers.92.block_sparse_moe.experts.895.w3.weight" in names

@@ -1,9 +1,11 @@
 import threading
 
+import numpy as np
 import pytest
 import torch
 
 from model import trace
+from model.images import prepare
 from model.kda import KimiDeltaAttention
 from model.tracing import Probe, record, watch
 
@@ -21,7 +23,8 @@ def test_probes_leave_the_state_dict_alone(tiny):
 
 
 def test_every_probe_fires(tiny):
-    values = trace(tiny, prompt(0)).values
+    images = prepare([np.zeros((28, 56, 3), np.uint8)], tiny.config.vision)
+    values = trace(tiny, torch.tensor([[1, tiny.config.media_pad, 2]]), images=images).values
     assert {n for n, m in tiny.named_modules() if isinstance(m, Probe)} <= values.keys()
 
 

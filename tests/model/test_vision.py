@@ -226,7 +226,7 @@ def test_placeholders_and_images_must_be_as_many(counts):
 
 def test_rows_stand_at_the_placeholders_in_reading_order():
     rows = torch.arange(12.0).view(2, 3, 2)
-    at = torch.tensor([[False, True, True], [True, False, False]])
-    out = Splice()(rows, -torch.arange(1.0, 7.0).view(3, 2), at)
+    ids = torch.tensor([[1, 9, 9], [9, 2, 3]])
+    out = Splice(9)(rows, ids, -torch.arange(1.0, 7.0).view(3, 2))
     assert out.tolist() == [[[0, 1], [-1, -2], [-3, -4]], [[-5, -6], [8, 9], [10, 11]]]
-    assert Splice()(rows, None, at) is rows
+    assert Splice(9)(rows, ids, None) is rows

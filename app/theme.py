@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from app.state import State
 from assets import ROOT
-from diagrams import svg
+from diagrams.drawing import svg
 
 PARTS = Path(ROOT / "parts.css")  # for `stylesheets=` of Panel panes and widgets
 

@@ -74,7 +74,12 @@ def _readout(runs: Runs, chosen: int | None) -> dict:
     drawn, ran = preset(state.model), run.spec.model
     same_model = state.model == ran
     like = None if state.layer is None or state.layer >= drawn.layers else (drawn, state.layer)
-    at = readout.place(run, state.select, chosen, like)
+    try:
+        at = readout.place(run, state.select, chosen, like)
+    except ValueError:  # an instance is looked for and there is none
+        return _absent(run, f"{title(ran)} has no such block.")
+    if not at.points:
+        return _absent(run, "This block did not run: the prompt was text alone.")
     bad = run.readings.first_bad
     return {
         "source": _source(run, at),
@@ -86,6 +91,17 @@ def _readout(runs: Runs, chosen: int | None) -> dict:
         "charts": [asdict(chart) for chart in readout.charts(run, at, state.token)],
         "tables": readout.statistics(run, at),
         "bad": f"NaN or infinity first appeared in {bad}." if bad else "",
+    }
+
+
+def _absent(run, why: str) -> dict:
+    return {
+        "source": title(run.spec.model),
+        "random": False,
+        "note": why,
+        "layers": [],
+        "charts": [],
+        "tables": [],
     }
 
 

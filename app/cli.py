@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from app.commands import check, compare_trace, generate, params, serve, trace
+from app.commands import check, compare_trace, export, generate, params, serve, trace
 
-COMMANDS = (serve, params, trace, compare_trace, generate, check)
+COMMANDS = (serve, params, trace, compare_trace, generate, export, check)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,0 +1,67 @@
+"""A view as a file: text stays text, and a second program opens it."""
+
+import io
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+from PIL import Image
+
+from app.cli import main
+from diagrams import spec
+from diagrams.graph import scene
+
+OPEN = "decoder_layer,kda,latent_moe"
+
+
+def export(tmp_path, name, *more):
+    out = tmp_path / name
+    assert main(["export", "--open", OPEN, *more, "--out", str(out)]) == 0
+    return out.read_bytes()
+
+
+def test_svg_keeps_every_title_as_text(tmp_path):
+    root = ET.fromstring(export(tmp_path, "k3.svg"))
+    words = {t.text for t in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {n["title"] for n in scene("kimi-k3", "model", tuple(OPEN.split(",")))["nodes"]} <= words
+
+
+def test_png_has_the_size_of_the_drawing_and_ink(tmp_path):
+    drawn = scene("kimi-k3", "model", tuple(OPEN.split(",")))
+    image = Image.open(io.BytesIO(export(tmp_path, "k3.png", "--zoom", "0.5")))
+    assert image.size == pytest.approx((drawn["width"] / 2, drawn["height"] / 2), abs=1)
+    assert len(image.convert("RGB").getcolors(1 << 20)) > 50
+
+
+def test_json_is_the_scene_of_the_screen(tmp_path):
+    drawn = json.loads(export(tmp_path, "k3.json"))
+    assert drawn == json.loads(json.dumps(scene("kimi-k3", "model", tuple(OPEN.split(",")))))
+
+
+def test_themes_and_selection_change_the_picture(tmp_path):
+    plain = export(tmp_path, "a.svg")
+    assert export(tmp_path, "b.svg", "--theme", "dark") != plain
+    assert export(tmp_path, "c.svg", "--select", "kda_decay") != plain
+
+
+def test_all_opens_every_group(tmp_path):
+    out = tmp_path / "all.json"
+    main(["export", "--open", "all", "--out", str(out)])
+    drawn = {n["id"] for n in json.loads(out.read_text())["nodes"]}
+    assert {n.id for n in spec.view("model").nodes} == drawn
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--out", "k3.gif"], "expected .svg, .png, .json"),
+        (["--open", "kdaa", "--out", "k3.svg"], "'kdaa' is no group"),
+        (["--select", "nothing", "--out", "k3.svg"], "is no block"),
+        (["--zoom", "99", "--out", "k3.png"], "expected 0.1 to 8"),
+        (["view9", "--out", "k3.svg"], "no view 'view9'"),
+        (["--out", "/no/such/folder/k3.json"], "cannot write"),
+    ],
+)
+def test_what_cannot_be_exported_ends_in_one_sentence(capsys, more, sentence):
+    assert main(["export", *more]) == 2
+    assert sentence in capsys.readouterr().err

@@ -4,14 +4,27 @@ from pathlib import Path
 
 import torch
 
-from model.checkpoint import load_checkpoint, read_config
+from model.checkpoint import Checkpoint, open_checkpoint, read_config
 from model.config import Config
 from model.init import build, random_model
 from model.kimi_k3 import KimiK3
 from model.presets import META_ONLY, PRESETS, preset
+from model.save import save_pretrained
+from model.tensors import cast
 from model.trace import Trace, trace
 
-__all__ = ["Config", "KimiK3", "Trace", "config_of", "load", "meta", "trace"]
+__all__ = [
+    "Checkpoint",
+    "Config",
+    "KimiK3",
+    "Trace",
+    "config_of",
+    "load",
+    "meta",
+    "open_checkpoint",
+    "save_pretrained",
+    "trace",
+]
 
 
 def config_of(name: str) -> Config:
@@ -34,6 +47,6 @@ def load(name: str, dtype: torch.dtype | None = None, device: str = "cpu") -> Ki
             f"{name} has 2.78T parameters and no weights here: only its shapes and counts are at hand"
         )
     if name in PRESETS or not Path(name).exists():
-        model = random_model(preset(name))
-        return model.to(device=device, dtype=dtype)
-    return load_checkpoint(name, dtype, device)
+        model = random_model(preset(name)).to(device)
+        return model if dtype is None else cast(model, model.config, dtype)
+    return open_checkpoint(name).load(dtype, device)

@@ -10,6 +10,7 @@ from model.config import Config
 from model.kda import KimiDeltaAttention
 from model.kimi_k3 import KimiK3
 from model.moe import Experts
+from model.moe_packed import ExpertsOnDemand
 from model.tensors import Layout, Storage
 
 
@@ -53,8 +54,9 @@ class Totals:
 
 
 def count(module: nn.Module) -> int:
-    """Parameters below `module`; tied or shared ones count once."""
-    return sum(p.numel() for p in module.parameters())
+    """Parameters below `module`; tied or shared ones count once, packed experts by what they stand for."""
+    packed = sum(m.parameters_stored for m in module.modules() if isinstance(m, ExpertsOnDemand))
+    return packed + sum(p.numel() for p in module.parameters())
 
 
 def split(module: nn.Module, key: Callable[[str], Hashable]) -> dict[Hashable, int]:
@@ -86,7 +88,7 @@ def totals(model: KimiK3) -> Totals:
 def active_parameters(model: KimiK3, c: Config) -> int:
     """Text parameters that take part in one token: `top_k` of the experts, and no embedding table."""
     text = model.language_model
-    routed = sum(count(m) for m in _all(text, Experts))
+    routed = sum(count(m) for m in _all(text, Experts | ExpertsOnDemand))
     return count(text) - count(text.model.embed_tokens) - routed + routed // c.experts * c.top_k
 
 
@@ -96,5 +98,5 @@ def _unused(first: nn.Module) -> int:
     return sum(count(getattr(first, name)) for name in parts if hasattr(first, name))
 
 
-def _all(module: nn.Module, kind: type) -> list:
+def _all(module: nn.Module, kind) -> list:
     return [m for m in module.modules() if isinstance(m, kind)]

@@ -1,118 +1,204 @@
-"""Read a checkpoint folder in the official layout: config.json and safetensors."""
+"""Open a checkpoint folder in the official layout: what is there, what is missing, and the model in it."""
 
 import json
 import re
-from collections import defaultdict
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
+from math import prod
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.config import Config
+from model.folder import Folder
 from model.init import build
+from model.kernels import mxfp4
 from model.kimi_k3 import KimiK3
+from model.moe_packed import MATRICES, ExpertsOnDemand, PackedExperts
+from model.shards import Slot
+from model.tensors import Entry, Layout, Stored
 
-_EXPERT = re.compile(r"(.+\.experts)\.(\d+)\.(w[123])\.weight$")
-INDEX = "model.safetensors.index.json"
-SINGLE = "model.safetensors"
-
-
-def load_checkpoint(folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> KimiK3:
-    """The model in `folder`, on `device`; `dtype` None keeps what is stored.
-
-    ValueError says what is missing, unknown, of the wrong shape or unreadable; nothing is half-loaded.
-    """
-    folder = Path(folder)
-    files = _files(folder)
-    with ExitStack() as stack:
-        source = {}
-        for name, path in files.items():
-            source[name] = stack.enter_context(_open(path))
-        where = {tensor: handle for handle in source.values() for tensor in handle.keys()}  # noqa: SIM118
-        config = _config(folder, where)
-        model = build(config)
-        _fill(model, where, dtype, device)
-    return model.eval().requires_grad_(False)
-
-
-def official_names(model: KimiK3) -> dict[str, str]:
-    """Official tensor name -> our parameter name, with stacked experts spread out."""
-    names = {}
-    for ours, parameter in model.named_parameters():
-        base, _, last = ours.rpartition(".")
-        if base.endswith(".experts"):
-            names |= {f"{base}.{e}.{last}.weight": ours for e in range(parameter.shape[0])}
-        else:
-            names[ours] = ours
-    return names
+LAYERS = "language_model.model.layers."
+_LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
+_FLOATS = {"BF16", "F16", "F32", "F64"}
 
 
 def read_config(path: str | Path) -> Config:
-    """Config of a config.json file or of the folder that holds one."""
+    """Config of a config.json, or of the folder that holds one and perhaps weights."""
     path = Path(path)
-    path = path / "config.json" if path.is_dir() else path
+    file = path / "config.json" if path.is_dir() else path
     try:
-        return Config.from_official(json.loads(path.read_text()))
+        config = Config.from_official(json.loads(file.read_text()))
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file; expected an official config.json") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: not valid JSON ({error})") from None
+        raise ValueError(f"{file}: no such file; expected an official config.json") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file}: not valid JSON ({error})") from None
+    return _with_padding(config, Folder(path)) if Folder.has_weights(path) else config
 
 
-def _files(folder: Path) -> dict[str, Path]:
-    if (folder / INDEX).exists():
-        shards = set(json.loads((folder / INDEX).read_text())["weight_map"].values())
-    elif (folder / SINGLE).exists():
-        shards = {SINGLE}
-    else:
-        other = sorted(p.name for p in folder.glob("*.bin")) if folder.is_dir() else []
-        hint = f"; {other[0]} is a pickle, which can run code when opened, and is refused" if other else ""
-        raise ValueError(f"{folder}: expected {SINGLE} or {INDEX}{hint}")
-    if missing := sorted(s for s in shards if not (folder / s).exists()):
-        raise ValueError(f"{folder}: {INDEX} names {len(missing)} files that are not there: {missing[:3]}")
-    return {shard: folder / shard for shard in sorted(shards)}
+def open_checkpoint(folder: str | Path) -> "Checkpoint":
+    """Read names, shapes and dtypes, but no numbers. ValueError says why it cannot be this checkpoint."""
+    return Checkpoint(Path(folder))
 
 
-def _open(path: Path):
-    try:
-        return safe_open(path, framework="pt")
-    except SafetensorError as error:
-        raise ValueError(f"{path}: not a whole safetensors file ({error})") from None
+class Checkpoint:
+    """A folder of safetensors files, whole or in part."""
+
+    def __init__(self, path: Path):
+        config = read_config(path)
+        self.folder = Folder(path)
+        self.config = _with_padding(config, self.folder)
+        self.layout = Layout(build(self.config), self.config)
+        self.missing = self._missing()
+
+    @cached_property
+    def complete_layers(self) -> int:
+        """How many leading layers have all of their tensors."""
+        broken = {int(match[1]) for name in self.missing if (match := _LAYER.search(name))}
+        return min(broken, default=self.config.layers)
+
+    @property
+    def has_embedding(self) -> bool:
+        return not any(name.endswith("embed_tokens.weight") for name in self.missing)
+
+    def problem(self) -> str:
+        """What is missing, in one sentence; "" when nothing is."""
+        if not self.missing:
+            return ""
+        text = f"{self.folder.path}: {len(self.missing):,} tensors are missing, first {self.missing[0]}"
+        if absent := self.folder.absent:
+            text += f"; {len(absent)} files are not there, first {absent[0]}"
+        return text + f"; complete: the first {self.complete_layers} of {self.config.layers} layers"
+
+    def load(self, dtype: torch.dtype | None = None, device: str = "cpu", packed: bool = False) -> KimiK3:
+        """The whole model; `dtype` None keeps what is stored, `packed` keeps MXFP4 experts as they are.
+
+        ValueError names what is missing; nothing is half-loaded.
+        """
+        if self.missing:
+            raise ValueError(self.problem())
+        model = build(self.config)
+        if packed and self.config.packed_experts:
+            self.replace_experts(model, lambda _path: PackedExperts(self.config))
+        self.fill(model, "", dtype, device)
+        return model.eval().requires_grad_(False)
+
+    def load_layers(self, count: int, dtype: torch.dtype | None = None, device: str = "cpu") -> nn.ModuleList:
+        """The first `count` layers by themselves. ValueError when they are not all complete."""
+        if not 0 <= count <= self.complete_layers:
+            why = self.problem() or f"{self.folder.path} has {self.config.layers}"
+            raise ValueError(f"{count} layers are asked for; {why}")
+        model = build(self.config)
+        for layer in range(count):
+            self.fill(model, f"{LAYERS}{layer}.", dtype, device)
+        return model.language_model.model.layers[:count].eval().requires_grad_(False)
+
+    def fill(self, model: KimiK3, prefix: str, dtype: torch.dtype | None = None, device: str = "cpu") -> None:
+        """Load the parameters below `prefix`; experts on demand need none."""
+        for path, entry in self.layout.entries.items():
+            if path.startswith(prefix):
+                self._fill(model, entry, dtype, device)
+        self.folder.close()
+
+    def replace_experts(self, model: KimiK3, make: Callable[[str], nn.Module]) -> None:
+        """Put `make(path)` in the place of every bank of experts."""
+        banks = {path.rpartition(".")[0] for path, entry in self.layout.entries.items() if entry.experts}
+        for path in banks:
+            model.set_submodule(path, make(path))
+
+    def experts_on_demand(self, path: str) -> ExpertsOnDemand:
+        """Experts that stay in their files until a token chooses them."""
+        entries = {matrix: self.layout.entries[f"{path}.{matrix}"] for matrix in MATRICES}
+        return ExpertsOnDemand(self.config, lambda matrix, expert: self._expert(entries[matrix], expert))
+
+    def _fill(self, model: KimiK3, entry: Entry, dtype: torch.dtype | None, device: str) -> None:
+        owner, _, leaf = entry.parameter.rpartition(".")
+        module = model.get_submodule(owner)
+        if isinstance(module, PackedExperts):
+            self._fill_packed(module, leaf, entry, device)
+        elif not isinstance(module, ExpertsOnDemand):
+            value = self._bank(entry, dtype, device) if entry.experts else self._whole(entry, dtype, device)
+            shape = getattr(module, leaf).shape
+            setattr(module, leaf, nn.Parameter(value.reshape(shape), requires_grad=False))
+
+    def _fill_packed(self, module: PackedExperts, matrix: str, entry: Entry, device: str) -> None:
+        module.to(device)
+        for expert in range(entry.experts):
+            for tensor, kept in zip(entry.of(expert), module.stored(matrix, expert), strict=True):
+                kept.copy_(self.folder.view(tensor.name))
+                self.folder.let_go(tensor.name)
+
+    def _bank(self, entry: Entry, dtype: torch.dtype | None, device: str) -> Tensor:
+        """One matrix of all experts, stacked one by one: memory holds the stack and no second copy."""
+        stack = None
+        for expert in range(entry.experts):
+            one = self._expert(entry, expert)
+            if stack is None:
+                stack = torch.empty(entry.experts, *one.shape, dtype=dtype or one.dtype, device=device)
+            stack[expert].copy_(one)
+        return stack
+
+    def _expert(self, entry: Entry, expert: int) -> Tensor:
+        """One matrix of one expert as numbers, out of the file."""
+        names = [tensor.name for tensor in entry.of(expert)]
+        views = [self.folder.view(name) for name in names]
+        value = mxfp4.decode(*views) if entry.packed else views[0].clone()
+        for name in names:
+            self.folder.let_go(name)
+        return value
+
+    def _whole(self, entry: Entry, dtype: torch.dtype | None, device: str) -> Tensor:
+        view = self.folder.view(entry.name)
+        if dtype is not None and entry.exact:
+            dtype = torch.promote_types(dtype, torch.float32)
+        value = view.to(device=device, dtype=dtype or view.dtype)
+        if value is not view:
+            self.folder.let_go(entry.name)
+        return value
+
+    def _missing(self) -> tuple[str, ...]:
+        """Names that the config asks for and the folder has not; those it has are checked on the way."""
+        missing, named = [], 0
+        for tensor in self.layout:
+            named += tensor.name in self.folder.where
+            if slot := self.folder.slot(tensor.name):
+                _check(tensor, slot, self.folder.path)
+            else:
+                missing.append(tensor.name)
+        if named < len(self.folder.where):
+            raise ValueError(self._unknown())
+        return tuple(missing)
+
+    def _unknown(self) -> str:
+        names = [name for name in self.folder.where if self.layout.find(name) is None]
+        first, c, reason = names[0], self.config, ""
+        if first.endswith((".weight_packed", ".weight_scale")) and not c.packed_experts:
+            reason = ": experts are stored as MXFP4, and config.json has no quantization_config of that kind"
+        elif ".experts." in first and c.packed_experts:
+            reason = ": config.json says that experts are stored as MXFP4"
+        elif (layer := _LAYER.search(first)) and int(layer[1]) >= c.layers:
+            reason = f": config.json says that there are {c.layers} layers"
+        return f"{self.folder.path}: {len(names):,} unknown tensors, first {first}{reason}"
 
 
-def _config(folder: Path, where: dict) -> Config:
+def _with_padding(config: Config, folder: Folder) -> Config:
     """config.json does not tell how long A_log is stored: the tensor does."""
-    config = read_config(folder)
-    for name, handle in where.items():
-        if name.endswith(".A_log"):
-            return replace(config, a_log_stored=handle.get_slice(name).get_shape()[0])
+    for name, file in folder.where.items():
+        if name.endswith(".A_log") and file in folder.files and name in (slots := folder.shard(file).slots):
+            return replace(config, a_log_stored=prod(slots[name].shape))
     return config
 
 
-def _fill(model: KimiK3, where: dict, dtype: torch.dtype | None, device: str) -> None:
-    names = official_names(model)
-    _check_names(set(names), set(where))
-    parts: dict[str, list[Tensor]] = defaultdict(list)
-    for official, ours in names.items():  # experts come in order, so they stack in order
-        parts[ours].append(where[official].get_tensor(official))
-    for ours, tensors in parts.items():
-        value = (
-            torch.stack(tensors) if ".experts." in ours and ours[-2:] in ("w1", "w2", "w3") else tensors[0]
-        )
-        owner, _, leaf = ours.rpartition(".")
-        module = model.get_submodule(owner)
-        expected = tuple(getattr(module, leaf).shape)
-        if tuple(value.shape) != expected:
-            raise ValueError(f"{ours}: stored as {tuple(value.shape)}; config.json asks for {expected}")
-        value = value.to(device=device, dtype=dtype or value.dtype)
-        setattr(module, leaf, torch.nn.Parameter(value, requires_grad=False))
-
-
-def _check_names(expected: set[str], found: set[str]) -> None:
-    if missing := sorted(expected - found):
-        raise ValueError(f"checkpoint: {len(missing)} tensors are missing, first {missing[0]}")
-    if unknown := sorted(found - expected):
-        raise ValueError(f"checkpoint: {len(unknown)} unknown tensors, first {unknown[0]}")
+def _check(tensor: Stored, slot: Slot, path: Path) -> None:
+    same = slot.shape == tensor.shape
+    if tensor.name.endswith(".A_log"):  # [heads] or [1, 1, heads, 1]
+        same = prod(slot.shape) == prod(tensor.shape)
+    if not same:
+        asked = f"config.json asks for {tensor.shape}"
+        raise ValueError(f"{path}: {tensor.name} is stored as {slot.shape}; {asked}")
+    good = {"U8"} if tensor.dtype == "U8" else _FLOATS
+    if slot.dtype not in good:
+        names = " or ".join(sorted(good))
+        raise ValueError(f"{path}: {tensor.name} is stored as {slot.dtype}; expected {names}")

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import groupby
 from math import prod
 
+import torch
 from torch import nn
 
 from model.config import Config
@@ -100,6 +101,8 @@ class Layout:
         self._aliases: dict[str, str] = {}  # further paths of a shared parameter
         seen: dict[int, str] = {}
         for path, module in model.named_modules(remove_duplicate=False):
+            for leaf, shape in getattr(module, "bank", {}).items():  # experts that are no parameters now
+                self.entries[f"{path}.{leaf}"] = self._entry(f"{path}.{leaf}", shape, True)
             for leaf, parameter in module.named_parameters(recurse=False):
                 full = f"{path}.{leaf}" if path else leaf
                 first = seen.setdefault(id(parameter), full)
@@ -167,3 +170,13 @@ class Layout:
     @cached_property
     def _by_name(self) -> dict[str, Entry]:
         return {entry.name: entry for entry in self.entries.values()}
+
+
+def cast(model: nn.Module, config: Config, dtype: torch.dtype) -> nn.Module:
+    """Change the dtype of a model, in place; what a release stores as F32 never gets narrower than that."""
+    for path, entry in Layout(model, config).entries.items():
+        parameter = model.get_parameter(path)
+        parameter.data = parameter.data.to(
+            torch.promote_types(dtype, torch.float32) if entry.exact else dtype
+        )
+    return model

@@ -1,0 +1,72 @@
+"""Write the official config.json of a Config: the inverse of `official.fields`."""
+
+from typing import Any
+
+from model.config import Config
+from model.official import COMMON, FIXED, K3_FIXED, K3_ONLY, LINEAR, VISION, VISION_FIXED
+
+QUANTIZATION = {
+    "quant_method": "compressed-tensors",
+    "format": "mxfp4-pack-quantized",
+    "quantization_status": "compressed",
+    "config_groups": {
+        "group_0": {
+            "targets": ["Linear"],
+            "weights": {
+                "num_bits": 4, "type": "float", "group_size": 32, "strategy": "group",
+                "symmetric": True, "dynamic": False, "scale_dtype": "torch.uint8",
+            },
+        }
+    },
+    "ignore": [
+        "re:.*self_attn.*", "re:.*shared_experts.*", r"re:.*mlp\.(gate|up|gate_up|down)_proj.*",
+        "re:.*lm_head.*", "re:.*vision_tower.*", "re:.*mm_projector.*",
+    ],
+}  # fmt: skip
+
+
+def document(c: Config) -> dict[str, Any]:
+    """The config.json that `Config.from_official` reads as `c`."""
+    return _k3(c) if c.family == "k3" else _kimi_linear(c)
+
+
+def _k3(c: Config) -> dict:
+    text = {"model_type": "kimi_linear", "architectures": ["KimiLinearForCausalLM"]} | _text(c)
+    text |= K3_FIXED | {key: getattr(c, ours) for key, ours in K3_ONLY.items()}
+    text["linear_attn_config"]["use_full_rank_gate"] = True
+    if c.decay_floor is not None:
+        text["linear_attn_config"]["gate_lower_bound"] = c.decay_floor
+    if c.packed_experts:
+        text["quantization_config"] = QUANTIZATION
+    whole = {"model_type": "kimi_k3", "architectures": ["KimiK3ForConditionalGeneration"]} | _tokens(c)
+    whole |= {"dtype": c.stored, "tie_word_embeddings": False, "text_config": text}
+    return whole | (_vision(c) if c.vision else {})
+
+
+def _kimi_linear(c: Config) -> dict:
+    head = {"model_type": "kimi_linear", "architectures": ["KimiLinearForCausalLM"], "dtype": c.stored}
+    other = {"hidden_act": "silu", "q_lora_rank": None, "model_max_length": c.max_positions}
+    return head | _text(c) | other
+
+
+def _text(c: Config) -> dict:
+    linear = {key: getattr(c, ours) for key, ours in LINEAR.items()}
+    for key, kind in (("kda_layers", "kda"), ("full_attn_layers", "mla")):
+        linear[key] = [i + 1 for i, k in enumerate(c.kinds) if k == kind]  # counted from 1
+    sizes = {key: getattr(c, ours) for key, ours in COMMON.items()}
+    sizes |= {"num_hidden_layers": c.layers, "num_key_value_heads": c.heads}
+    return sizes | FIXED | {"use_grouped_topk": True, "linear_attn_config": linear}
+
+
+def _tokens(c: Config) -> dict:
+    return {"bos_token_id": c.bos, "eos_token_id": c.eos, "pad_token_id": c.pad}
+
+
+def _vision(c: Config) -> dict:
+    v = c.vision
+    sizes = {key: getattr(v, ours) for key, ours in VISION.items()}
+    sizes |= {
+        "init_pos_emb_width": v.grid, "mm_hidden_size": v.d, "text_hidden_size": c.d,
+        "merge_kernel_size": [v.merge, v.merge],
+    }  # fmt: skip
+    return {"media_placeholder_token_id": c.media_pad, "vision_config": sizes | VISION_FIXED}

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
+from playwright.sync_api import expect
 
 ROOT = Path(__file__).parents[2]
 FLAGS = [
@@ -24,6 +25,7 @@ FLAGS = [
     "--no-first-run",
 ]
 START_S = 60
+expect.set_options(timeout=15_000)  # CI machines are slow; what is tested here is not speed
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +82,14 @@ def wait_for(address: str, server: subprocess.Popen, log) -> None:
             time.sleep(0.1)
     log.seek(0)
     raise RuntimeError(f"the server did not start:\n{log.read()[-4000:]}")
+
+
+@pytest.fixture
+def phone(browser):
+    """A context of a phone's size, with touch."""
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    yield context
+    context.close()
 
 
 class Guard:

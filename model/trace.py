@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from model.config import Config
 from model.kimi_k3 import KimiK3
 from model.tracing import record, watch
 from model.vision import Images
@@ -75,12 +76,16 @@ def official_trace(model: KimiK3, ids: Tensor, edits=None, images: Images | None
     if images is not None:
         out |= {f"{name}.out": values[name] for name in ("vision_tower", "mm_projector")}
     for layer in range(c.layers):
-        inner = _layer(run, layer, c)
-        out |= {f"layers.{layer}.{name}": value for name, value in inner.items()}
+        out |= layer_tensors(run, layer, c)
     return {name: value.contiguous() for name, value in out.items()}
 
 
-def _layer(run: Trace, layer: int, c) -> dict[str, Tensor]:
+def layer_tensors(run: Trace, layer: int, c: Config) -> dict[str, Tensor]:
+    """What `official_trace` has of one layer."""
+    return {f"layers.{layer}.{name}": value for name, value in _layer(run, layer, c).items()}
+
+
+def _layer(run: Trace, layer: int, c: Config) -> dict[str, Tensor]:
     get = lambda point: run.layer(layer, point)  # noqa: E731
     dense = layer < c.dense_layers
     out = {

@@ -5,11 +5,12 @@ from pathlib import Path
 import torch
 
 from app.files import read_tensors, write_tensors
-from model import load
-from model.kimi_k3 import KimiK3
+from model import Checkpoint, load, open_checkpoint
+from model.config import Config
+from model.partial import run_leading
 from model.routes import forced, load_routes
 from model.tokenizer import ByteTokenizer
-from model.trace import official_trace
+from model.trace import layer_tensors, official_trace
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 
@@ -20,6 +21,10 @@ def arguments(parser) -> None:
     given.add_argument("--prompt", help="text, read by the model's tokenizer")
     given.add_argument("--ids", help="token ids: 1,2,3")
     given.add_argument("--ids-file", help="safetensors file with one integer tensor [T] or [B, T]")
+    given.add_argument(
+        "--hidden",
+        help="safetensors file with hidden states [T, d] or [B, T, d], for a folder without embedding",
+    )
     parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--routes", help="trace whose choice of experts is forced on this run")
@@ -27,15 +32,37 @@ def arguments(parser) -> None:
 
 
 def run(options) -> None:
+    if Path(options.model).is_dir():
+        checkpoint = open_checkpoint(options.model)
+        if checkpoint.missing or options.hidden:
+            return _run_leading(options, checkpoint)
+    elif options.hidden:
+        raise ValueError(f"--hidden: {options.model} is no checkpoint folder")
     model = load(options.model, DTYPES[options.dtype], _device(options.device))
-    ids = _ids(options, model).to(options.device)
+    ids = _ids(options, model.config).to(options.device)
     edits = forced(model, load_routes(options.routes)) if options.routes else None
     tensors = official_trace(model, ids, edits)
     write_tensors(tensors, options.out)
     print(f"{options.out}: {len(tensors)} tensors of a forward over {tuple(ids.shape)} ids")
 
 
-def _ids(options, model: KimiK3) -> torch.Tensor:
+def _run_leading(options, checkpoint: Checkpoint) -> None:
+    """Run the layers that are complete, from ids or from hidden states, and say what is missing."""
+    if options.routes:
+        raise ValueError("--routes needs the whole model; this run ends at the last complete layer")
+    inputs = _hidden(Path(options.hidden)) if options.hidden else _ids(options, checkpoint.config)
+    run = run_leading(checkpoint, inputs, None, DTYPES[options.dtype], _device(options.device))
+    layers = checkpoint.complete_layers
+    tensors = {} if options.hidden else {"token_ids": run.ids}
+    for layer in range(layers):
+        tensors |= layer_tensors(run, layer, checkpoint.config)
+    write_tensors({name: tensor.contiguous() for name, tensor in tensors.items()}, options.out)
+    if checkpoint.missing:
+        print(checkpoint.problem())
+    print(f"{options.out}: {len(tensors)} tensors of layers 0 to {layers - 1}")
+
+
+def _ids(options, config: Config) -> torch.Tensor:
     if options.ids_file:
         return _ids_of_file(Path(options.ids_file))
     if options.ids is not None:
@@ -44,11 +71,16 @@ def _ids(options, model: KimiK3) -> torch.Tensor:
         except ValueError:
             raise ValueError(f"--ids {options.ids!r}: expected whole numbers such as 1,2,3") from None
     tokenizer = ByteTokenizer()
-    if model.config.vocab != tokenizer.vocab:
-        raise ValueError(
-            f"{options.model} has no tokenizer here (vocabulary {model.config.vocab}); give --ids"
-        )
-    return torch.tensor([tokenizer.encode(options.prompt) or [model.config.bos]])
+    if config.vocab != tokenizer.vocab:
+        raise ValueError(f"{options.model} has no tokenizer here (vocabulary {config.vocab}); give --ids")
+    return torch.tensor([tokenizer.encode(options.prompt) or [config.bos]])
+
+
+def _hidden(path: Path) -> torch.Tensor:
+    floats = [t for t in read_tensors(path).values() if t.is_floating_point()]
+    if len(floats) != 1:
+        raise ValueError(f"{path}: has {len(floats)} tensors of hidden states; expected exactly one")
+    return floats[0]
 
 
 def _ids_of_file(path: Path) -> torch.Tensor:

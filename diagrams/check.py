@@ -9,7 +9,7 @@ def problems(model: str) -> list[str]:
     """Each mismatch between the YAML files and the live model, with file and field."""
     facts = Facts.of(model)
     found = []
-    for block in spec.blocks().values():
+    for block in facts.blocks.values():
         try:
             found += _block(facts, block)
         except ValueError as error:
@@ -45,7 +45,7 @@ def _coverage(facts: Facts) -> list[str]:
     """Every parameter and every probe has exactly one block."""
     owned: dict[str, str] = {}
     found = []
-    for block in spec.blocks().values():
+    for block in facts.blocks.values():
         for path in facts.instances(block):
             own = {resolve(path, leaf) for leaf in block.leaves} & probes(facts.model)
             for leaf in own | parameters(facts.model, block, path).keys():

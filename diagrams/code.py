@@ -65,8 +65,9 @@ def lines_about(source: str, attributes: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def config_names(text: str) -> list[str]:
-    """Config fields that a source mentions as `c.name` or `self.c.name`."""
-    return list(dict.fromkeys(re.findall(r"\bc\.([a-z_0-9]+)", text)))
+    """Config fields that a source mentions as `c.name`, or `vit.name` for the sizes of the vision half."""
+    found = re.findall(r"\b(c|vit)\.([a-z_0-9]+)", text)
+    return list(dict.fromkeys(name if owner == "c" else f"vit_{name}" for owner, name in found))
 
 
 def summary_of(model: KimiK3, block: Block) -> str:

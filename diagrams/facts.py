@@ -13,7 +13,8 @@ from model.config import Config
 from model.kimi_k3 import KimiK3
 from model.tensors import Layout
 
-EXAMPLE = {"B": 1, "T": 17}  # the batch and length that concrete shapes are shown for
+# what concrete shapes are shown for: batch, length, and one image of N patches that becomes M rows
+EXAMPLE = {"B": 1, "T": 17, "N": 64, "M": 16}
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,24 @@ class Facts:
         """Layers by kind of attention."""
         return {kind: self.config.kinds.count(kind) for kind in ("kda", "mla")}
 
+    @cached_property
+    def blocks(self) -> dict[str, Block]:
+        """The blocks that this model has, by id, in the order of the view."""
+        return {i: b for i, b in spec.blocks().items() if self._has(b.needs)}
+
+    @cached_property
+    def view(self) -> spec.View:
+        """The part of the picture that this model has."""
+        drawn = spec.view("model")
+        io = {n.id for n in drawn.nodes if n.io and self._has(n.needs)}
+        return drawn.of(lambda node: node in self.blocks or node in io)
+
+    def _has(self, needed: str) -> bool:
+        return not needed or getattr(self.config, needed) is not None
+
     def rows(self) -> list[Row]:
         """Leaf blocks that own parameters; their totals add up to the model's."""
-        leaves = [b for b in spec.blocks().values() if b.leaves and self.own_total(b)]
+        leaves = [b for b in self.blocks.values() if b.leaves and self.own_total(b)]
         return [self._row(b) for b in leaves]
 
     def instances(self, block: Block) -> list[str]:
@@ -118,8 +134,8 @@ class Facts:
         return self.per_instance(block) * len(self.instances(block))
 
     def group_total(self, group: str) -> int:
-        table = spec.blocks()
-        inside = spec.view("model").inside(group)
+        table = self.blocks
+        inside = self.view.inside(group)
         ids = [i for i in inside if i in table] if group != "kimi_k3" else list(table)
         return sum(self.own_total(table[i]) for i in ids if table[i].leaves)
 
@@ -142,9 +158,9 @@ class Facts:
         return self._blocks[block_id]
 
     def _describe(self, block_id: str) -> BlockFacts:
-        table = spec.blocks()
+        table = self.blocks
         if block_id not in table:
-            raise ValueError(f"there is no block {block_id!r}; known: {', '.join(table)}")
+            raise ValueError(f"{self.name} has no block {block_id!r}; known: {', '.join(table)}")
         block = table[block_id]
         paths = self.instances(block)
         group = block_id in spec.groups()
@@ -224,7 +240,7 @@ class Facts:
 
     def _where(self, layers: list[int], many: int) -> str:
         if not layers:
-            return "once in the model"
+            return "once in the model" if many == 1 else f"{many} times in the model"
         if len(layers) == self.config.layers:
             text = f"in all {len(layers)} layers"
         else:
@@ -232,10 +248,9 @@ class Facts:
         return text if many == len(layers) else f"{many // len(layers)} {text}"
 
     def _inputs(self, block_id: str) -> list[tuple[str, str, str]]:
-        titles = {b.id: b.title for b in spec.blocks().values()}
-        view = spec.view("model")
-        titles |= {n.id: n.title for n in view.nodes if n.title}
-        edges = [e for e in view.edges if e.target == block_id]
+        titles = {b.id: b.title for b in self.blocks.values()}
+        titles |= {n.id: n.title for n in self.view.nodes if n.title}
+        edges = [e for e in self.view.edges if e.target == block_id]
         return [(titles[e.source], *self.edge_label(e)) for e in edges]
 
     def _tensors(self, block: Block, path: str) -> list[tuple[str, tuple[int, ...], int]]:
@@ -262,6 +277,7 @@ def _tensor(path: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...], in
     """Official name with L for the layer and E for the expert, its shape, and all its elements."""
     layer = layer_of(path)
     name = path if layer is None else path.replace(f".layers.{layer}.", ".layers.L.")
+    name = name.replace(".blocks.0.", ".blocks.N.")
     elements = 1
     for n in shape:
         elements *= n

@@ -14,7 +14,9 @@ OPEN = ("decoder_layer", "kda", "latent_moe")
 @lru_cache(maxsize=64)
 def scene(model: str, view: str = "model", opened: tuple[str, ...] = OPEN) -> dict:
     """The drawing of a model: boxes and edges with coordinates. ValueError for an unknown model or view."""
-    return layout(graph(Facts.of(model), spec.view(view), frozenset(opened)))
+    facts = Facts.of(model)
+    shown = facts.view if view == "model" else spec.view(view)
+    return layout(graph(facts, shown, frozenset(opened)))
 
 
 def graph(facts: Facts, view: spec.View, opened: frozenset[str]) -> nx.DiGraph:
@@ -58,6 +60,8 @@ def _box(block: BlockFacts, facts: Facts) -> dict:
 
 def _badge(block: BlockFacts, facts: Facts) -> str:
     layers = facts.config.layers
+    if not block.layers and block.group and block.count > 1 and block.per_instance:
+        return f"× {block.count}"
     if not block.layers or (not block.group and len(block.layers) == layers):
         return ""
     if len(block.layers) == layers:

@@ -1,7 +1,8 @@
 """What the YAML files say: blocks (roles in the model) and views (pictures of them)."""
 
 import difflib
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -46,6 +47,7 @@ class Block:
     flops: str = "0"
     others: tuple[dict, ...] = ()
     confidence: str = "A"
+    needs: str = ""  # the Config field without which a model has no such block
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Node:
     sub: str = ""
     text: str = ""
     variant: str = ""
+    needs: str = ""  # of an input or output: the Config field without which a model has none
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,12 @@ class View:
 
     def children(self, parent: str | None) -> list[str]:
         return [n.id for n in self.nodes if n.parent == parent]
+
+    def of(self, present: Callable[[str], bool]) -> "View":
+        """The part of the picture whose nodes are there; arrows need both ends."""
+        nodes = tuple(n for n in self.nodes if present(n.id))
+        edges = tuple(e for e in self.edges if present(e.source) and present(e.target))
+        return replace(self, nodes=nodes, edges=edges)
 
     def inside(self, group: str) -> list[str]:
         """Every block below a group, at any depth."""

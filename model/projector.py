@@ -7,7 +7,7 @@ from model.vision_config import VisionConfig
 
 
 class Projector(nn.Module):
-    """Two linear layers with an exact GELU between them, then a norm: merged patches to text width."""
+    """Two linear layers with an exact GELU between, then a norm: merged patches to text width."""
 
     def __init__(self, vit: VisionConfig, d: int):
         super().__init__()

@@ -30,7 +30,7 @@ class Images:
 
 
 class PositionTable(nn.Module):
-    """Add what is learned for each place, resized to the image's grid, and in clips the frame's time."""
+    """Add what is learned for each place, resized to the image's grid; in clips also the time."""
 
     def __init__(self, vit: VisionConfig):
         super().__init__()
@@ -99,7 +99,7 @@ def rope_angles(grid: Grid, vit: VisionConfig, like: Tensor) -> Tensor:
 
 
 class PatchMerge(nn.Module):
-    """Average a clip over its frames, then put each square of neighbouring patches side by side."""
+    """Average a clip over its frames, then lay each square of neighbours side by side."""
 
     def __init__(self, vit: VisionConfig):
         super().__init__()

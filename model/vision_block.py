@@ -19,7 +19,7 @@ class VisionNorm(nn.RMSNorm):
 
 
 class Rotate2D(nn.Module):
-    """Turn pairs of channels by angles that grow with column and row: rotary position in two dimensions."""
+    """Turn pairs of channels by angles that grow with the column and the row of the patch."""
 
     def forward(self, x: Tensor, angles: Tensor) -> Tensor:
         """x [N, vit_heads, vit_head_dim], angles [N, vit_head_dim / 2]; pairs are neighbouring channels."""
@@ -29,7 +29,7 @@ class Rotate2D(nn.Module):
 
 
 class JointAttention(nn.Module):
-    """Softmax attention among all patches of an image or clip, in both directions; items never mix."""
+    """Attention among all patches of an image or clip, in both directions; items never mix."""
 
     def __init__(self):
         super().__init__()

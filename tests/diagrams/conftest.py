@@ -1,10 +1,15 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from diagrams import spec
 from model import trace
+from model.kimi_k3 import KimiK3
+from model.tracing import record, watch
+from model.vision import Images
 
-IDS = {"tiny": 11, "full": 17}
+CLIP = (2, 6, 4)  # frames, height and width in patches
 
 
 @pytest.fixture(scope="session")
@@ -13,17 +18,37 @@ def blocks():
 
 
 @pytest.fixture(scope="session")
-def tiny_trace(tiny):
-    """Real numbers of every point on the small model, batch 2."""
-    ids = torch.randint(0, 256, (2, 11), generator=torch.Generator().manual_seed(5))
-    return trace(tiny, ids)
+def clip():
+    """Makes a clip for a model, on its device, and tells its sizes in formulas."""
+
+    def make(live: KimiK3, seed: int = 2) -> Images:
+        device = next(live.parameters()).device
+        vit, count = live.config.vision, CLIP[0] * CLIP[1] * CLIP[2]
+        patches = torch.rand(count, 3, vit.patch, vit.patch, generator=torch.Generator().manual_seed(seed))
+        return Images((patches * 2 - 1).to(device), (CLIP,))
+
+    make.sizes = {"N": 48, "M": 6}
+    return make
+
+
+def seen(live: KimiK3, images: Images) -> dict:
+    """Values of every point of the vision half."""
+    with record() as values, torch.no_grad():
+        watch(live).mm_projector(live.vision_tower(images))
+    return values
 
 
 @pytest.fixture(scope="session")
-def full_trace(full):
-    """Shapes of every point on the released model, without numbers."""
-    from model.tracing import record, watch
+def tiny_trace(tiny, clip):
+    """Real numbers of every point on the small model: a batch of 2 texts, and a clip."""
+    ids = torch.randint(0, 256, (2, 11), generator=torch.Generator().manual_seed(5))
+    text = trace(tiny, ids)
+    return replace(text, values=text.values | seen(tiny, clip(tiny)))
 
+
+@pytest.fixture(scope="session")
+def full_trace(full, clip):
+    """Shapes of every point on the released model, without numbers."""
     with record() as values:
         watch(full)(torch.zeros(1, 17, dtype=torch.long, device="meta"))
-    return values
+    return values | seen(full, clip(full))

@@ -15,6 +15,7 @@ from model.kimi_k3 import KimiK3
 
 ALL = sorted(spec.blocks())
 LEAVES = [i for i in ALL if i not in spec.groups()]
+SHARED = {"KimiDeltaAttention", "GatedMLA", "DecoderLayer", "VisionBlock"}  # several blocks are parts of one
 
 
 @pytest.fixture(params=["tiny", "full"])
@@ -23,11 +24,11 @@ def live(request):
 
 
 @pytest.fixture(params=["tiny", "full"])
-def measured(request, tiny, full, tiny_trace, full_trace):
+def measured(request, tiny, full, tiny_trace, full_trace, clip):
     """Model, sizes with the B and T of its trace, and the value of every point."""
     if request.param == "tiny":
-        return tiny, tiny.config.sizes() | {"B": 2, "T": 11}, tiny_trace.values
-    return full, full.config.sizes() | {"B": 1, "T": 17}, full_trace
+        return tiny, tiny.config.sizes() | {"B": 2, "T": 11} | clip.sizes, tiny_trace.values
+    return full, full.config.sizes() | {"B": 1, "T": 17} | clip.sizes, full_trace
 
 
 def test_leaves_partition_parameters_and_probes(live, blocks):
@@ -98,24 +99,38 @@ def test_every_advertised_point_fires(measured, blocks, block_id):
 
 
 @pytest.fixture(scope="module")
-def counted(tiny, full):
-    """FLOPs per module, measured at four points."""
+def counted(tiny, full, clip):
+    """FLOPs per module, measured at four texts and two clips."""
     counts = []
     for live, device, shapes in ((tiny, "cpu", [(1, 1), (2, 9)]), (full, "meta", [(1, 3), (2, 17)])):
         for B, T in shapes:
-            with FlopCounterMode(display=False) as counter, torch.no_grad():
-                live(torch.zeros(B, T, dtype=torch.long, device=device))
-            prefix = type(live).__name__ + "."
-            table = {k.removeprefix(prefix): sum(v.values()) for k, v in counter.flop_counts.items()}
-            counts.append((live, {"B": B, "T": T}, table, counter.get_total_flops()))
+            ids = torch.zeros(B, T, dtype=torch.long, device=device)
+            point = {"B": B, "T": T, "N": 0, "M": 0}
+            counts.append((live, point, *flops(lambda live=live, ids=ids: live(ids))))
+        see = lambda live=live: live.mm_projector(live.vision_tower(clip(live)))  # noqa: E731
+        counts.append((live, {"B": 0, "T": 0} | clip.sizes, *flops(see)))
     return counts
+
+
+ROOTS = {"KimiK3.": "", "VisionTower": "vision_tower", "Projector": "mm_projector"}
+
+
+def flops(run) -> tuple[dict[str, int], int]:
+    """By path, and all."""
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        run()
+    table = {}
+    for path, kinds in counter.flop_counts.items():
+        root = next((r for r in ROOTS if path.startswith(r)), "")
+        table[ROOTS.get(root, "") + path.removeprefix(root)] = sum(kinds.values())
+    return table, counter.get_total_flops()
 
 
 def owning_modules(live: KimiK3, block, path: str) -> set[str]:
     """The modules whose work is this block's: owners of its parameters, its own outputs, or itself."""
     own = {p.rpartition(".")[0] for p in parameters(live, block, path)}
     own |= {resolve(path, p) for p in block.out}
-    if type(live.get_submodule(path)).__name__ in {"KimiDeltaAttention", "GatedMLA", "DecoderLayer"}:
+    if type(live.get_submodule(path)).__name__ in SHARED:
         return own - {path}  # a few lines of a larger class: not all that the class does
     return own | {path}
 
@@ -147,12 +162,7 @@ def test_the_code_on_show_is_the_class_that_runs(live, blocks, block_id):
         if type(module).__name__ == block.of[0]:
             assert listings[0].text.strip() == inspect.getsource(type(module)).strip()
     assert all(1 <= line <= len(item.text.splitlines()) for item in listings for line in item.marked)
-    shares_its_class = type(live.get_submodule(instances(live, block)[0])).__name__ in {
-        "KimiDeltaAttention",
-        "GatedMLA",
-        "DecoderLayer",
-    }
-    if block.leaves and shares_its_class:
+    if block.leaves and type(live.get_submodule(instances(live, block)[0])).__name__ in SHARED:
         assert listings[0].marked, "lines about this block are marked"
 
 

@@ -1,16 +1,18 @@
 """Arrows are causal: each one carries something, and none is missing."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
 import torch
 
 from diagrams import spec
-from diagrams.instances import instances, layer_of, resolve
+from diagrams.instances import instances, resolve
 from diagrams.spec import Edge
 from model import trace
 
 VIEW = spec.view("model")
+IO = {n.id for n in VIEW.nodes if n.io}
 BLOCKS = sorted(n.id for n in VIEW.nodes if not n.io and n.id not in spec.groups())
 
 
@@ -23,8 +25,14 @@ def outputs(live, block_id: str, points: tuple[str, ...] = ()) -> dict[int | Non
         found = [
             resolve(path, p) for p in block.out if not points or {p, path.rpartition(".")[2]} & set(points)
         ]
-        by_layer.setdefault(layer_of(path), []).extend(found)
+        by_layer.setdefault(depth_of(path), []).extend(found)
     return by_layer
+
+
+def depth_of(path: str) -> int | None:
+    """Place in its stack, of decoder layers or of vision blocks."""
+    match = re.search(r"\.(?:layers|blocks)\.(\d+)(?:\.|$)", path)
+    return int(match[1]) if match else None
 
 
 def reached(edge: Edge, layer: int | None, layers: int) -> list[int | None]:
@@ -47,10 +55,11 @@ def predecessors(live, target: str, layer: int | None) -> Iterator[tuple[Edge, l
     for edge in VIEW.edges:
         starts = layer is not None and layer % c.block == 0
         skipped = (edge.when == "starts_block" and not starts) or (edge.when == "continues_block" and starts)
-        if edge.target != target or edge.source == "tokens" or skipped:
+        if edge.target != target or edge.source in IO or skipped:
             continue
         table = outputs(live, edge.source, edge.points)
-        found = [p for at in reached(edge, layer, c.layers) for p in table.get(at, [])]
+        stack = c.vision.layers if edge.source.startswith("vision") else c.layers
+        found = [p for at in reached(edge, layer, stack) for p in table.get(at, [])]
         if edge.reach == "same" and layer is not None and not found:
             found = table.get(None, [])
         if found:
@@ -69,15 +78,26 @@ def shake(value: torch.Tensor) -> torch.Tensor:
     return value * (1 + 0.3 * noise) + 0.01 * noise
 
 
-def moved(live, ids, base: dict, targets: list[str], edits: dict) -> bool:
-    after = trace(live, ids, edits=edits).values
+def moved(live, prompt: tuple, base: dict, targets: list[str], edits: dict) -> bool:
+    ids, images = prompt
+    after = trace(live, ids, edits=edits, images=images).values
     return any(not torch.equal(base[t], after[t]) for t in targets)
 
 
 @pytest.fixture(scope="module")
-def base(tiny):
+def base(tiny, clip):
+    """A text with a clip in it, and what the model makes of it."""
     ids = torch.randint(0, 256, (1, 7), generator=torch.Generator().manual_seed(6))
-    return ids, trace(tiny, ids).values
+    ids[0, 2] = tiny.config.media_pad
+    images = clip(tiny)
+    return (ids, images), trace(tiny, ids, images=images).values
+
+
+@pytest.fixture(scope="module")
+def other(tiny, clip, base):
+    """Another text with another clip of the same size at the same place."""
+    ids, _ = base[0]
+    return torch.where(ids == tiny.config.media_pad, ids, (ids + 1) % 256), clip(tiny, seed=3)
 
 
 def layers_to_try(live, block_id: str) -> list[int | None]:
@@ -91,7 +111,7 @@ def layers_to_try(live, block_id: str) -> list[int | None]:
 
 @pytest.mark.parametrize("block_id", BLOCKS)
 def test_every_arrow_carries_something(tiny, base, block_id):
-    ids, values = base
+    prompt, values = base
     for layer in layers_to_try(tiny, block_id):
         edges = list(predecessors(tiny, block_id, layer))
         targets = outputs(tiny, block_id)[layer]
@@ -99,19 +119,18 @@ def test_every_arrow_carries_something(tiny, base, block_id):
             others = [p for e, ps in edges if e is not edge for p in ps if p not in points]
             edits = hold(values, others)
             edits |= {p: (lambda out, value=values[p]: shake(value)) for p in points}
-            assert moved(tiny, ids, values, targets, edits), f"{edge.source} -> {block_id}, layer {layer}"
+            assert moved(tiny, prompt, values, targets, edits), f"{edge.source} -> {block_id}, layer {layer}"
 
 
 @pytest.mark.parametrize("block_id", BLOCKS)
-def test_no_arrow_is_missing(tiny, base, block_id):
-    ids, values = base
-    if block_id == "token_embedding":
-        return  # reads the ids themselves
+def test_no_arrow_is_missing(tiny, base, other, block_id):
+    _, values = base
+    if any(e.source in IO and e.target == block_id for e in VIEW.edges):
+        return  # reads the prompt itself
     for layer in layers_to_try(tiny, block_id):
         held = [p for _, points in predecessors(tiny, block_id, layer) for p in points]
         assert held
         targets = outputs(tiny, block_id)[layer]
-        other = (ids + 1) % 256
         assert not moved(tiny, other, values, targets, hold(values, held)), f"{block_id}, layer {layer}"
 
 
@@ -122,7 +141,5 @@ def test_every_edge_of_the_view_is_tried(tiny):
         for layer in layers_to_try(tiny, b)
         for e, _ in predecessors(tiny, b, layer)
     }
-    drawn = {
-        (e.source, e.target, e.reach) for e in VIEW.edges if e.source != "tokens" and e.target != "logits"
-    }
+    drawn = {(e.source, e.target, e.reach) for e in VIEW.edges if not {e.source, e.target} & IO}
     assert tried == drawn

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench train clean
 
 run: .venv/run
 	$(BIN)/k3scope serve $(ARGS)
@@ -18,6 +18,11 @@ lint: .venv/test
 bench: .venv/test
 	for file in tests/bench/*.py; do $(BIN)/python $$file || exit 1; done
 
+# the small model, from the text up; hours on two cores: make train ARGS="--minutes 150"
+train: .venv/train
+	test -f build/corpus/manifest.json || $(BIN)/python -m model.training.corpus --out build/corpus
+	nice -n 19 $(BIN)/python -m model.train --corpus build/corpus --out build/train $(ARGS)
+
 clean:
 	rm -rf .venv build *.egg-info
 
@@ -25,6 +30,10 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet "torch==2.13.0"
 	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+.venv/train: .venv/run
+	$(BIN)/pip install --quiet --editable ".[train]"
 	touch $@
 
 .venv/test: .venv/run

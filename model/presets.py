@@ -30,6 +30,9 @@ K3_RANDOM = replace(
     vision=VisionConfig(d=36, layers=3, heads=7, qkv=84, mlp=88, grid=10),
 )  # fmt: skip
 
+# the trained one: the same sizes, and a vocabulary that was learned
+K3_TINY = replace(K3_RANDOM, vocab=2048, bos=2032, eos=2033, pad=2035, media_pad=2043)
+
 KIMI_LINEAR = _official("kimi-linear-48b")
 K3_040B = _official("kimi-k3-0.40b")
 

@@ -1,0 +1,31 @@
+"""What each part of the training reads: share of rows by domain, and the length of a row in tokens."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Phase:
+    shares: dict[str, float]
+    length: int  # tokens of a row
+    rows: int  # per worker and step
+
+
+_TEXT = {
+    "austen": 0.05, "moby": 0.03, "speeches": 0.03, "bible": 0.04, "code": 0.13, "glosses": 0.05,
+    "docs": 0.03,
+}  # fmt: skip
+_STORIES = {"story": 0.17, "german": 0.06, "french": 0.06, "spanish": 0.06}
+_TASKS = {
+    "recall": 0.07, "keyvalue": 0.07, "copying": 0.03, "repeat": 0.08,
+    "arithmetic": 0.02, "counting": 0.01, "brackets": 0.01,
+}  # fmt: skip
+
+PHASES = {
+    # short repeats first: copying what followed the last time is the first thing that pays
+    "begin": Phase(
+        {"short_repeat": 0.40, "keyvalue": 0.08, "recall": 0.08, "story": 0.14, "german": 0.04,
+         "french": 0.04, "spanish": 0.04, "code": 0.08, "austen": 0.05, "glosses": 0.05},
+        128, 4,
+    ),
+    "main": Phase(_STORIES | _TASKS | _TEXT, 256, 2),
+}  # fmt: skip

@@ -1,0 +1,98 @@
+"""Small tasks in text that need a memory: recall, keys, copying, repeats, sums, counting, brackets.
+
+Every name or key has a space before it wherever it stands, so that it is the same token in the question.
+"""
+
+from random import Random
+
+from model.training.stories import PEOPLE, grammar
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_SUMS = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}
+
+
+def recall(random: Random) -> str:
+    """Who has what, then questions about it."""
+    people = random.sample(PEOPLE["f"] + PEOPLE["m"], random.randint(2, 6))
+    things = [f"{random.choice(_adjectives())} {random.choice(_nouns('objects'))}" for _ in people]
+    told = " ".join(f"{who} has the {what}." for who, what in zip(people, things, strict=True))
+    asked = random.sample(list(zip(people, things, strict=True)), len(people))
+    return f"Now {told} " + " ".join(f"What does {who} have? The {what}." for who, what in asked)
+
+
+def keyvalue(random: Random) -> str:
+    """Letters bound to two-digit numbers, then looked up."""
+    keys = random.sample(_LETTERS, random.randint(2, 8))
+    table = {key: random.randint(10, 99) for key in keys}
+    asked = [random.choice(keys) for _ in range(random.randint(4, 10))]
+    pairs = ("; ".join(f"{key}={table[key]}" for key in some) for some in (keys, asked))
+    return "let " + " ? ".join(pairs)
+
+
+def copying(random: Random) -> str:
+    """A list of words, then the same, reversed or sorted."""
+    pool = _nouns("objects") + _nouns("animals") + _adjectives()
+    words = random.sample(pool, random.randint(3, 9))
+    task, done = random.choice([("copy", words), ("reverse", words[::-1]), ("sort", sorted(words))])
+    return f"{task}: {' '.join(words)} -> {' '.join(done)}"
+
+
+def repeat(random: Random, shortest: int = 4, longest: int = 16) -> str:
+    """A few words that mean nothing, over and over."""
+    words = _random_words(random, random.randint(shortest, longest))
+    return " " + " ".join(words * max(2, 60 // len(words)))
+
+
+def short_repeat(random: Random) -> str:
+    """Repeats of a period of four to eight words."""
+    return repeat(random, 4, 8)
+
+
+def arithmetic(random: Random) -> str:
+    """Sums, differences and products, one a line."""
+    return "\n".join(_sum(random) for _ in range(random.randint(4, 10)))
+
+
+def counting(random: Random) -> str:
+    """Numbers in equal steps."""
+    start, step = random.randint(0, 200), random.choice([1, 1, 2, 5, 10])
+    return " " + " ".join(str(start + i * step) for i in range(random.randint(8, 24)))
+
+
+def brackets(random: Random) -> str:
+    """Balanced brackets of three kinds."""
+    text, open_ = "", []
+    for _ in range(random.randint(10, 40)):
+        if open_ and random.random() < 0.48:
+            text += _CLOSING[open_.pop()]
+        else:
+            open_.append(random.choice("([{"))
+            text += open_[-1]
+    return text + "".join(_CLOSING[b] for b in reversed(open_))
+
+
+def _sum(random: Random) -> str:
+    sign = random.choice("++-*")
+    a, b = (random.randint(0, 12 if sign == "*" else 99) for _ in range(2))
+    if sign == "-":
+        a, b = max(a, b), min(a, b)
+    return f"{a} {sign} {b} = {_SUMS[sign](a, b)}"
+
+
+def _random_words(random: Random, count: int) -> list[str]:
+    kind = random.randrange(4)
+    if kind == 0:
+        return random.sample(_nouns("objects") + _nouns("animals") + _adjectives(), count)
+    if kind == 1:
+        return random.sample(_LETTERS, count)
+    syllable = lambda: random.choice("bdfgklmnprst") + random.choice("aeiou")  # noqa: E731
+    return ["".join(syllable() for _ in range(random.randint(1, 3))) for _ in range(count)]
+
+
+def _nouns(kind: str) -> list[str]:
+    return [word.removeprefix("n ") for word in grammar("en")[kind]]
+
+
+def _adjectives() -> list[str]:
+    return grammar("en")["adjectives"]

@@ -1,0 +1,155 @@
+"""One process of the training: steps, balancing, the log, and a state to go on from."""
+
+import json
+import math
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from model.balance import histogram, histogram_bias
+from model.kimi_k3 import KimiK3
+from model.tracing import record, watch
+from model.training.data import Mix
+from model.training.evaluation import Evaluation
+from model.training.optimizer import Schedule, optimizer, set_rate
+from model.training.workers import Workers
+
+BALANCE = 0.1  # how far one step moves the bias towards the quantiles of its batch
+LOAD = 0.05  # weight of one step in the running load of the experts
+_GATE = "block_sparse_moe.gate."
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how fast to train. The run ends by steps or by minutes, whichever comes first."""
+
+    rows: int = 4  # per worker and step
+    length: int = 256  # tokens of a row
+    steps: int = 1_000_000
+    minutes: float = math.inf
+    schedule: Schedule = field(default_factory=Schedule)
+    log_every: int = 50  # steps
+    evaluate_every: int = 200  # steps
+    save_every: float = 180.0  # seconds
+
+
+class Trainer:
+    """Owns model and optimizer; `run` goes on until the end or until `stop` is set."""
+
+    def __init__(
+        self, model: KimiK3, mix: Mix, settings: Settings, out: Path, workers: Workers | None = None
+    ):
+        self.model = watch(model.train().requires_grad_(True))
+        self.adam = optimizer(model)
+        self.mix, self.settings, self.out = mix, settings, out
+        self.workers = workers or Workers()
+        self.evaluation: Evaluation | None = None
+        self.stop = False
+        self.gates = {p.removesuffix("gate.scores"): m for p, m in _gates(model)}
+        self.step, self.tokens, self.seconds = 0, 0, 0.0
+        self.load = {path: torch.ones(gate.c.experts) / gate.c.experts for path, gate in self.gates.items()}
+        self.loss = None
+
+    def run(self) -> None:
+        """Train to the end of the settings; saves on the way and at the end."""
+        begun = before = time.monotonic()
+        while not self._finished():
+            self.train_step()
+            now = time.monotonic()
+            self.seconds += now - before
+            before = now
+            if self.workers.first:
+                self._report()
+                if now - begun > self.settings.save_every:
+                    self.save()
+                    begun = now
+        if self.workers.first:
+            self._report(always=True)
+            self.save()
+
+    @property
+    def progress(self) -> float:
+        s = self.settings
+        return min(1.0, max(self.step / s.steps, self.seconds / 60 / s.minutes))
+
+    def train_step(self) -> None:
+        """One batch of every worker, one update."""
+        s = self.settings
+        self.rate = s.schedule.at(self.step, self.workers.agree(self.progress))
+        set_rate(self.adam, self.rate)
+        ids = self.mix.batch(self.step, self.workers.rank, s.rows, s.length)
+        wanted = [path + "gate." + point for path in self.gates for point in ("scores", "topk_idx")]
+        with record(wanted) as seen:
+            logits = self.model(ids[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
+        trained = [p for p in self.model.parameters() if p.grad is not None]
+        self.workers.average([p.grad for p in trained])
+        self.norm = torch.nn.utils.clip_grad_norm_(trained, 1.0).item()
+        self.adam.step()
+        self.adam.zero_grad()
+        self._balance(seen)
+        self.step += 1
+        self.tokens += ids[:, 1:].numel() * self.workers.count
+        self.loss = loss.item() if self.loss is None else 0.97 * self.loss + 0.03 * loss.item()
+
+    @torch.no_grad()
+    def _balance(self, seen: dict[str, Tensor]) -> None:
+        """Move every router's bias towards the quantiles of this step's scores, over all workers."""
+        counts = {}
+        for path, gate in self.gates.items():
+            scores, bias = seen[path + "gate.scores"].flatten(0, 1), gate.e_score_correction_bias
+            margins = histogram(scores, bias, gate.c.top_k)
+            chosen = torch.bincount(seen[path + "gate.topk_idx"].flatten(), minlength=gate.c.experts)
+            counts[path] = torch.cat([margins, chosen[:, None]], 1)
+        self.workers.add(list(counts.values()))
+        for path, gate in self.gates.items():
+            bias, chosen = gate.e_score_correction_bias, counts[path][:, -1].float()
+            bias.lerp_(histogram_bias(counts[path][:, :-1], bias, gate.c.top_k), BALANCE)
+            self.load[path].lerp_(chosen / chosen.sum(), LOAD)
+
+    def _finished(self) -> bool:
+        return self.workers.agree(float(self.stop or self.progress >= 1)) > 0
+
+    def _report(self, always: bool = False) -> None:
+        s = self.settings
+        if always or self.step % s.log_every == 0:
+            shares = torch.stack(list(self.load.values())) * next(iter(self.gates.values())).c.experts
+            line = {
+                "step": self.step, "tokens": self.tokens, "seconds": round(self.seconds, 1),
+                "rate": round(self.rate, 7), "loss": round(self.loss, 4), "gradient": round(self.norm, 3),
+                "fullest_expert": round(shares.max().item(), 2),
+                "emptiest_expert": round(shares.min().item(), 2),
+            }  # fmt: skip
+            if self.evaluation and (always or self.step % s.evaluate_every == 0):
+                line |= self.evaluation.measure(self.model)
+            with (self.out / "log.jsonl").open("a") as log:
+                log.write(json.dumps(line) + "\n")
+
+    def save(self) -> None:
+        """Everything that going on needs, replaced at once."""
+        state = {
+            "model": self.model.state_dict(), "adam": self.adam.state_dict(), "step": self.step,
+            "tokens": self.tokens, "seconds": self.seconds, "load": self.load, "loss": self.loss,
+        }  # fmt: skip
+        torch.save(state, self.out / "state.new")
+        (self.out / "state.new").replace(self.out / "state.pt")
+
+    def restore(self) -> bool:
+        """Go on from the last save; False when there is none."""
+        if not (self.out / "state.pt").exists():
+            return False
+        state = torch.load(self.out / "state.pt")
+        self.model.load_state_dict(state["model"])
+        self.adam.load_state_dict(state["adam"])
+        for name in ("step", "tokens", "seconds", "load", "loss"):
+            setattr(self, name, state[name])
+        return True
+
+
+def _gates(model: KimiK3):
+    return [(f"{p}.scores", m) for p, m in model.named_modules() if p.endswith(_GATE.rstrip("."))]

@@ -1,0 +1,121 @@
+import re
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+
+from model.tokenizer import ByteTokenizer
+from model.training import tasks
+from model.training.corpus import DOCUMENT, GENERATED
+from model.training.data import Mix, Stream, held_out, streams
+from model.training.mixes import PHASES
+from model.training.sources import SOURCES
+from model.training.stories import LANGUAGES, grammar, story
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_story_has_no_open_slots_and_starts_sentences_with_capitals(language):
+    random = Random(0)
+    for _ in range(300):
+        text = story(random, language)
+        assert not re.search(r"[{}]|  ", text)
+        assert not re.search(r'\. ["¿¡]*[a-zéà]', text), text
+
+
+def test_the_same_seed_tells_the_same_story_in_every_language():
+    people = [re.findall(r"Mia|Tom|Ben|Max|Leo|Rosa", story(Random(3), language)) for language in LANGUAGES]
+    assert all(set(found) == set(people[0]) for found in people)
+
+
+def test_the_word_lists_of_the_languages_run_in_parallel():
+    for key in ("animals", "objects", "foods", "adjectives", "places", "times", "openings"):
+        assert len({len(grammar(language)[key]) for language in LANGUAGES}) == 1, key
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [("de", "einen roten Ball"), ("fr", "un ballon rouge"), ("es", "una pelota roja"), ("en", "a red ball")],
+)
+def test_adjectives_agree(language, expected):
+    texts = [story(Random(seed), language) for seed in range(1500)]
+    assert any(expected in text for text in texts)
+
+
+def test_french_and_spanish_contract_articles():
+    texts = [story(Random(seed), language) for language in ("fr", "es") for seed in range(300)]
+    assert not [t for t in texts if re.search(r"\b(à le|de le|le oiseau|la école|a el|de el) ", t)]
+
+
+def test_keyvalue_answers_come_from_the_table():
+    for seed in range(50):
+        told, asked = tasks.keyvalue(Random(seed)).removeprefix("let ").split(" ? ")
+        table = dict(pair.split("=") for pair in told.split("; "))
+        assert all(table[k] == v for k, v in (pair.split("=") for pair in asked.split("; ")))
+
+
+def test_recall_answers_are_what_was_told():
+    for seed in range(50):
+        text = tasks.recall(Random(seed))
+        told = dict(re.findall(r"(\w+) has the (\w+ \w+)\.", text))
+        assert dict(re.findall(r"What does (\w+) have\? The (\w+ \w+)\.", text)) == told
+
+
+def test_sums_are_right():
+    for line in "\n".join(tasks.arithmetic(Random(s)) for s in range(30)).splitlines():
+        left, right = line.split(" = ")
+        assert eval(left) == int(right)
+
+
+def test_brackets_balance():
+    for seed in range(30):
+        text = tasks.brackets(Random(seed))
+        while (shorter := re.sub(r"\(\)|\[\]|\{\}", "", text)) != text:
+            text = shorter
+        assert not text
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_mix_names_domains_that_exist_and_adds_up_to_one(phase):
+    known = {*GENERATED, *(s.domain for s in SOURCES)}
+    assert set(PHASES[phase].shares) <= known
+    assert sum(PHASES[phase].shares.values()) == pytest.approx(1)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    (tmp_path / "text").mkdir()
+    for part in ("train", "held"):
+        texts = {"story": [story(Random(i)) for i in range(20)], "counting": ["1 2 3", "4 5 6", "7 8 9"]}
+        for domain, documents in texts.items():
+            path = tmp_path / "text" / f"{domain}.{part}.txt"
+            path.write_bytes(DOCUMENT.join(documents).encode())
+    return tmp_path
+
+
+def test_streams_hold_every_document_and_know_their_bytes(corpus):
+    found = streams(corpus, ByteTokenizer(), "train")
+    assert found["counting"].ids.tolist()[:7] == [256, *b"1 2 3", 256]
+    assert found["counting"].bytes_per_token == 1
+    assert streams(corpus, ByteTokenizer(), "train")["story"].text_bytes == found["story"].text_bytes
+
+
+def test_a_window_begins_with_a_document_that_is_near():
+    stream = Stream(np.array([9, 1, 1, 1, 9, 2, 2, 2, 2, 2, 2, 2, 2], dtype=np.uint16), 9, 11)
+    assert stream.window(6, 4).tolist() == [9, 2, 2, 2]
+    assert stream.window(9, 4).tolist() == [2, 2, 2, 2]  # further than the window is long
+    assert len(stream.window(12, 4)) == 4
+
+
+def test_a_batch_is_decided_by_seed_step_and_worker(corpus):
+    found = streams(corpus, ByteTokenizer(), "train")
+    mix = Mix(found, {"story": 0.5, "counting": 0.5}, seed=1)
+    assert mix.batch(3, 0, 4, 8).shape == (4, 9)
+    assert torch.equal(mix.batch(3, 0, 4, 8), mix.batch(3, 0, 4, 8))
+    assert not torch.equal(mix.batch(3, 0, 4, 8), mix.batch(3, 1, 4, 8))
+    assert not torch.equal(mix.batch(3, 0, 4, 8), mix.batch(4, 0, 4, 8))
+
+
+def test_held_out_windows_cover_the_stream(corpus):
+    windows = held_out(streams(corpus, ByteTokenizer(), "held"), 3, 8)
+    assert {d: tuple(w.shape) for d, w in windows.items()} == {"counting": (3, 9), "story": (3, 9)}

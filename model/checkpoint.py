@@ -28,14 +28,19 @@ _FLOATS = {"BF16", "F16", "F32", "F64"}
 def read_config(path: str | Path) -> Config:
     """Config of a config.json, or of the folder that holds one and perhaps weights."""
     path = Path(path)
-    file = path / "config.json" if path.is_dir() else path
+    if not path.is_dir():
+        return _of_file(path)
+    config = _of_file(path / "config.json")
+    return _with_padding(config, Folder(path)) if Folder.has_weights(path) else config
+
+
+def _of_file(file: Path) -> Config:
     try:
-        config = Config.from_official(json.loads(file.read_text()))
+        return Config.from_official(json.loads(file.read_text()))
     except FileNotFoundError:
         raise ValueError(f"{file}: no such file; expected an official config.json") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{file}: not valid JSON ({error})") from None
-    return _with_padding(config, Folder(path)) if Folder.has_weights(path) else config
 
 
 def open_checkpoint(folder: str | Path) -> "Checkpoint":
@@ -47,7 +52,7 @@ class Checkpoint:
     """A folder of safetensors files, whole or in part."""
 
     def __init__(self, path: Path):
-        config = read_config(path)
+        config = _of_file(path / "config.json")
         self.folder = Folder(path)
         self.config = _with_padding(config, self.folder)
         self.layout = Layout(build(self.config), self.config)
@@ -160,14 +165,14 @@ class Checkpoint:
 
     def _missing(self) -> tuple[str, ...]:
         """Names that the config asks for and the folder has not; those it has are checked on the way."""
-        missing, named = [], 0
+        missing, named, where = [], 0, self.folder.where
         for tensor in self.layout:
-            named += tensor.name in self.folder.where
+            named += tensor.name in where
             if slot := self.folder.slot(tensor.name):
                 _check(tensor, slot, self.folder.path)
             else:
                 missing.append(tensor.name)
-        if named < len(self.folder.where):
+        if named < len(where):
             raise ValueError(self._unknown())
         return tuple(missing)
 

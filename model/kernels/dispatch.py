@@ -1,15 +1,18 @@
 """Which implementation of an operator runs: chosen by device, type and machine, or by K3SCOPE_KERNELS."""
 
 import os
+from collections.abc import Iterator
 from contextvars import ContextVar
 
 import torch
 from torch import Tensor
 
-from model.kernels import kda_cpp, native
+from model.kernels import experts_cpp, kda_cpp, native
 
 TITLES = {"triton": "Triton", "cpp": "C++", "torch": "torch", "reference": "reference"}
 OPERATORS = {"kda": "delta rule", "experts": "experts"}
+
+_CPP = {"kda": kda_cpp.serves, "experts": experts_cpp.serves}
 
 # what ran last in this context: operator -> path
 _ran: ContextVar[dict[str, str] | None] = ContextVar("ran", default=None)
@@ -44,15 +47,15 @@ def _choice(operator: str, x: Tensor, gradients: bool) -> str:
     wanted = override()
     if wanted == "reference":
         return wanted
-    if wanted == "cpp" and native.library("kda") is None:
-        raise ValueError(f"K3SCOPE_KERNELS=cpp: {native.trouble('kda')}")
+    if wanted == "cpp" and (trouble := native.trouble("kda")):
+        raise ValueError(f"K3SCOPE_KERNELS=cpp: {trouble}")
     fast = () if gradients else _able(operator, x)
     return next((path for path in fast if wanted in (None, path)), "torch")
 
 
-def _able(operator: str, x: Tensor):
+def _able(operator: str, x: Tensor) -> Iterator[str]:
     """Paths faster than torch that can serve x, best first."""
-    if operator == "kda" and kda_cpp.serves(x):
+    if operator in _CPP and _CPP[operator](x):
         yield "cpp"
 
 

@@ -10,27 +10,15 @@
 // Every factor is a product of decays, so at most 1: nothing can overflow.
 // Value columns are the vector lanes; a block of them stays in the first-level cache for a segment of tokens.
 
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <thread>
-#include <vector>
+#include "lanes.h"
 
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int W = 16, R = 2;  // floats in a vector, vectors in a block of value columns
-#else
-constexpr int W = 8, R = 1;
-#endif
+constexpr int R = W / 8;  // vectors in a block of value columns: what the registers hold
 constexpr int BLOCK = W * R;
 constexpr int STEP = 4;
 constexpr int SEGMENT = 64;     // tokens whose factors are prepared together
 constexpr int ROW = 256 + W;    // floats between two rows of factors; keys have at most 256 channels
-constexpr double WORTH = 4e6;   // multiplications that pay for starting a thread
-
-typedef float lanes __attribute__((vector_size(4 * W)));
-typedef int32_t bits __attribute__((vector_size(4 * W)));
 
 struct Task {
     const float *q, *k, *v, *decay, *beta;  // [tokens, H, K or V], beta [tokens, H]
@@ -47,45 +35,6 @@ template <int C> struct Factors {
     static constexpr int before(int i, int j) { return i * (i - 1) / 2 + j; }             // <k_i, k_j>, j < i
     static constexpr int upto(int i, int j) { return (C * C - C + i * i + i) / 2 + j; }  // <q_i, k_j>, j <= i
 };
-
-inline lanes load(const float *from, int64_t count) {
-    lanes x = {};
-    if (count >= W) std::memcpy(&x, from, sizeof x);
-    else if (count > 0) std::memcpy(&x, from, sizeof(float) * count);
-    return x;
-}
-
-inline void store(float *to, const lanes &x, int64_t count) {
-    if (count >= W) std::memcpy(to, &x, sizeof x);
-    else if (count > 0) std::memcpy(to, &x, sizeof(float) * count);
-}
-
-// e^x for x <= 0, within two units of the last place; 0 below the smallest normal number.
-inline lanes exponential(const lanes &x) {
-    const lanes whole = x * 1.44269504f + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer
-    const lanes n = whole - 12582912.0f;
-    const lanes r = x - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts
-    lanes p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1.0f;
-    const bits power = ((bits)whole + 127) << 23;  // the integer stands in the low bits
-    return x < -87.0f ? lanes{} : p * (lanes)power;  // NaN stays NaN
-}
-
-// Lane l of the result is the sum over all lanes of x[l]: halves are swapped and added, W vectors at once.
-inline lanes sums(lanes *x) {
-    bits lane;
-    for (int l = 0; l < W; l++) lane[l] = l;
-    for (int half = W / 2; half; half /= 2) {
-        const bits own = (lane & half) ? lane + W : lane, other = own ^ half;
-        for (int i = 0; i < half; i++)
-            x[i] = __builtin_shuffle(x[i], x[i + half], own) + __builtin_shuffle(x[i], x[i + half], other);
-    }
-    return x[0];
-}
 
 template <int C> void prepare(const Task &task, int64_t token, int64_t head, Factors<C> &f) {
     const int64_t K = task.K, H = task.H;
@@ -206,9 +155,7 @@ extern "C" void k3scope_kda(const float *q, const float *k, const float *v, cons
     const Task task = {q, k, v, decay, beta, state, out, bounds, H, K, V};
     const int64_t count = N * H;
     const double work = 3.0 * (bounds[N] - bounds[0]) * H * K * V;
-    threads = std::max<int64_t>(1, std::min({threads, count, int64_t(work / WORTH)}));
-    std::vector<std::thread> others;
-    for (int64_t t = 1; t < threads; t++) others.emplace_back(share, std::cref(task), t, threads, count);
-    share(task, 0, threads, count);
-    for (auto &thread : others) thread.join();
+    in_threads(std::min(threads, count), work, [&](int64_t first, int64_t stride) {
+        share(task, first, stride, count);
+    });
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 
 COMPILERS = ("g++", "clang++", "c++")
 # no -ffast-math: it would make the whole process flush tiny numbers to zero
-FLAGS = ("-O3", "-march=native", "-std=c++17", "-shared", "-fPIC", "-pthread", "-Wno-psabi")
+FLAGS = ("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-pthread", "-Wno-psabi")
 
 
 @cache
@@ -63,7 +63,15 @@ def _folder() -> Path:
 
 def _key(source: Path) -> str:
     version = subprocess.run([compiler(), "--version"], check=True, capture_output=True, timeout=30).stdout
-    parts = (source.read_bytes(), compiler().encode(), version, " ".join(FLAGS).encode(), _processor())
+    header = source.with_name("lanes.h").read_bytes()
+    parts = (
+        source.read_bytes(),
+        header,
+        compiler().encode(),
+        version,
+        " ".join(FLAGS).encode(),
+        _processor(),
+    )
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 

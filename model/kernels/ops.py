@@ -1,12 +1,14 @@
-"""Operators `k3scope::kda` and `k3scope::experts`: declaration, shapes, FLOPs, and which path runs."""
+"""The operators of the model: declaration, shapes, FLOPs, and which path runs."""
 
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
-from model.kernels import dispatch, kda_cpp, kda_torch, reference
+from model.kernels import dispatch, experts_cpp, experts_torch, kda_cpp, kda_torch, reference
 
 _KDA = {"cpp": kda_cpp.kda, "torch": kda_torch.kda, "reference": reference.kda}
+_EXPERTS = {"cpp": experts_cpp.experts, "torch": experts_torch.experts, "reference": reference.experts}
+_MXFP4 = {"torch": experts_torch.experts_mxfp4, "reference": experts_torch.experts_mxfp4}
 
 
 @torch.library.custom_op("k3scope::kda", mutates_args=())
@@ -41,7 +43,8 @@ def _kda_flops(q_shape, k_shape, v_shape, *_args, out_shape=None, **_kwargs) -> 
 def _experts(
     x: Tensor, index: Tensor, w1: Tensor, w3: Tensor, w2: Tensor, gate_cap: float | None, up_cap: float | None
 ) -> Tensor:
-    return reference.experts(x, index, w1, w3, w2, gate_cap, up_cap)
+    path = dispatch.choose("experts", x)
+    return _EXPERTS[path](x, index, w1, w3, w2, gate_cap, up_cap)
 
 
 @_experts.register_fake
@@ -56,6 +59,30 @@ def _experts_flops(x_shape, index_shape, w1_shape, *_args, out_shape=None, **_kw
     return 6 * rows * top_k * latent * expert_dim  # three matrices, two operations per weight
 
 
+@torch.library.custom_op("k3scope::experts_mxfp4", mutates_args=())
+def _experts_mxfp4(
+    x: Tensor,
+    index: Tensor,
+    packed: list[Tensor],
+    scales: list[Tensor],
+    gate_cap: float | None,
+    up_cap: float | None,
+) -> Tensor:
+    path = dispatch.choose("experts_mxfp4", x)
+    return _MXFP4[path](x, index, packed, scales, gate_cap, up_cap)
+
+
+@_experts_mxfp4.register_fake
+def _(x, index, packed, scales, gate_cap, up_cap):
+    return x.new_empty(*index.shape, x.shape[-1])
+
+
+@register_flop_formula(torch.ops.k3scope.experts_mxfp4)
+def _experts_mxfp4_flops(x_shape, index_shape, packed_shapes, *_args, out_shape=None, **_kwargs) -> int:
+    (rows, top_k), (_, expert_dim, half) = index_shape, packed_shapes[0]
+    return 6 * rows * top_k * 2 * half * expert_dim
+
+
 def kda(q, k, v, decay, write, initial_state=None, cu_seqlens=None) -> tuple[Tensor, Tensor]:
     """The gated delta rule; see `reference.kda` for shapes. With gradients on, the differentiable path."""
     if _needs_gradient(q, k, v, decay, write, initial_state):
@@ -67,8 +94,17 @@ def kda(q, k, v, decay, write, initial_state=None, cu_seqlens=None) -> tuple[Ten
 def experts(x, index, w1, w3, w2, gate_cap, up_cap) -> Tensor:
     """The chosen experts of each token; see `reference.experts` for shapes."""
     if _needs_gradient(x, w1, w3, w2):
-        return reference.experts(x, index, w1, w3, w2, gate_cap, up_cap)
+        path = dispatch.choose("experts", x, gradients=True)
+        return _EXPERTS[path](x, index, w1, w3, w2, gate_cap, up_cap)
     return _experts(x, index, w1, w3, w2, gate_cap, up_cap)
+
+
+def experts_mxfp4(x, index, packed, scales, gate_cap, up_cap) -> Tensor:
+    """`experts` from packed weights: `packed` and `scales` are the uint8 tensors of w1, w3, w2; no gradients.
+
+    An expert's matrix [rows, n] is packed [rows, n / 2] with scales [rows, n / 32]; see `mxfp4.decode`.
+    """
+    return _experts_mxfp4(x, index, list(packed), list(scales), gate_cap, up_cap)
 
 
 def path_in_use(operator: str | None = None) -> str:

@@ -74,16 +74,24 @@ class Tree:
         """The box itself, or the outermost closed group around it."""
         return next((p for p in self.path(n)[1:-1] if not self.node[p]["open"]), n)
 
+    def around(self, a: str, b: str) -> str:
+        """The innermost container that both boxes stand in."""
+        common = set(self.path(a)[:-1])
+        return next(p for p in self.path(b)[-2::-1] if p in common)
+
     def is_open(self, n: str) -> bool:
         return self.node[n]["group"] and self.node[n]["open"]
 
 
 def visible_edges(graph: nx.DiGraph, tree: Tree) -> list[Edge]:
-    """Edges between visible boxes, in the order of the view; edges inside a closed box are left out."""
+    """Edges between visible boxes, in the order of the view.
+
+    Edges inside a closed box are left out, but for the loop that runs round that very box.
+    """
     seen: dict[tuple, Edge] = {}
     for a, b, attr in graph.edges(data=True):
         source, target, loop = tree.visible(a), tree.visible(b), bool(attr.get("loop"))
-        if source == target and not loop:
+        if source == target and not (loop and source == tree.around(a, b)):
             continue
         kind, text = attr.get("kind", "flow"), attr.get("text") or ""
         label = label_lines(attr.get("label") or [])

@@ -107,19 +107,42 @@ def _slot_axis(slot: list[Box]) -> float:
 
 
 def _columns(frame: Frame) -> dict[int, float]:
-    """The axis of each column, with room for boxes and for the labels that stand right of an axis."""
-    left, right, said = defaultdict(float), defaultdict(float), defaultdict(float)
-    for slot in frame.slots:
-        column, axis = slot[0].column, _slot_axis(slot)
-        width = sum(b.w + VARIANT_GAP for b in slot) - VARIANT_GAP
-        left[column], right[column] = max(left[column], axis), max(right[column], width - axis)
-        if len(slot) == 1 and not slot[0].frame:
-            said[column] = max(said[column], _label_room(frame, slot[0]))
-    axes, edge, previous = {}, 0.0, 0.0
-    for column in sorted(left):
-        axes[column] = round(max(edge + left[column], previous))
-        edge, previous = axes[column] + right[column] + COLUMN_GAP, axes[column] + said[column] + 6
+    """The axis of each column: as close to those before it as the rows they share allow."""
+    reach = _reaches(frame)
+    axes: dict[int, float] = {}
+    for column in sorted({c for c, _ in reach}):
+        need = [
+            axes[before] + reach[before, row][1] + COLUMN_GAP + reach[column, row][0]
+            for before in axes
+            for row in range(-1, frame.rows + 1)
+            if (before, row) in reach and (column, row) in reach
+        ]
+        axes[column] = round(max(need, default=0))
     return {c: x - axes.get(0, 0) for c, x in axes.items()}
+
+
+def _reaches(frame: Frame) -> dict[tuple[int, int], tuple[float, float]]:
+    """How far each cell (column, row) reaches left and right of its axis: boxes, labels, lines that pass."""
+    reach: dict[tuple[int, int], tuple[float, float]] = {}
+
+    def add(column: int, row: int, left: float, right: float) -> None:
+        known = reach.get((column, row), (0.0, 0.0))
+        reach[column, row] = max(known[0], left), max(known[1], right)
+
+    for slot in frame.slots:
+        axis = _slot_axis(slot)
+        width = sum(b.w + VARIANT_GAP for b in slot) - VARIANT_GAP
+        add(slot[0].column, slot[0].row, axis, width - axis)
+        if len(slot) == 1 and not slot[0].frame:
+            said = _label_room(frame, slot[0]) + 6 - COLUMN_GAP
+            add(slot[0].column, slot[0].row, axis, said)
+    for piece in frame.pieces:
+        start, end = frame.span(piece)
+        box = frame.boxes.get(piece.b if piece.mode == "near" else piece.a or "")
+        if piece.mode in ("near", "far") and box:
+            for row in range(start + 1, end):
+                add(box.column, row, LANE, LANE)
+    return reach
 
 
 def _label_room(frame: Frame, box: Box) -> float:

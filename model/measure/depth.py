@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.measure.points import array, layers_with
+from model.measure.points import array, in_layer, layers_with
 from model.trace import Trace
 
-_OUTPUT = "language_model.model.output_attn_res.probs"
+OUTPUT = "language_model.model.output_attn_res.probs"
+PLACES = (("self_attention_res.probs", "attention"), ("mlp_res.probs", "FFN"))
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,27 @@ class Mix:
     place: str  # "attention", "FFN" or "output"
     mean: np.ndarray  # [candidates]
 
+    @property
+    def name(self) -> str:
+        return self.place if self.layer is None else f"{self.place} {self.layer}"
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Where a block starts: the sum that is stored, and what the running sum starts again from."""
+
+    layer: int
+    stored: np.ndarray  # [T], RMS
+    restarted: np.ndarray  # [T], RMS of the attention output that the new sum begins with
+
+
+def points(config, layer: int) -> list[str]:
+    """Points inside a layer that these reducers read."""
+    if not config.block:
+        return ["prefix_sum"]
+    mixes = [point for point, _ in PLACES[layer == 0 :]]  # layer 0 has nothing to mix before attention
+    return ["prefix_sum", *mixes, *(["block_store", "attn_sum"] if layer % config.block == 0 else [])]
+
 
 def residual(trace: Trace) -> Residual:
     """RMS and largest absolute value of `prefix_sum` by layer and token."""
@@ -39,18 +61,49 @@ def residual(trace: Trace) -> Residual:
     return Residual(tuple(layers), array(rms), array(peak))
 
 
+def resets(trace: Trace) -> tuple[Reset, ...]:
+    """The running sum before and after each start of a block."""
+    rms = lambda x: array(x[0].square().mean(-1).sqrt())  # noqa: E731
+    return tuple(
+        Reset(layer, rms(trace.layer(layer, "block_store")), rms(trace.layer(layer, "attn_sum")))
+        for layer in layers_with(trace, "block_store")
+    )
+
+
 def mixes(trace: Trace) -> tuple[Mix, ...]:
     """Every mix that had a choice, in forward order."""
-    places = (("self_attention_res.probs", "attention"), ("mlp_res.probs", "FFN"))
     found = [
-        _mix(trace, f"language_model.model.layers.{layer}.{point}", layer, place)
-        for point, place in places
+        _mix(trace, in_layer(layer, point), layer, place)
+        for point, place in PLACES
         for layer in layers_with(trace, point)
     ]
     found.sort(key=lambda mix: (mix.layer, mix.place != "attention"))
-    if _OUTPUT in trace.values:
-        found.append(_mix(trace, _OUTPUT, None, "output"))
+    if OUTPUT in trace.values:
+        found.append(_mix(trace, OUTPUT, None, "output"))
     return tuple(found)
+
+
+def mix_weights(trace: Trace, mix: Mix) -> np.ndarray:
+    """Weights of a mix for every token: [T, candidates]."""
+    return array(trace.values[mix.point][0])
+
+
+def table(rows: list[np.ndarray]) -> np.ndarray:
+    """Weights of several mixes [mixes, stored sums + 1]: the running sum in the last column.
+
+    NaN where a mix has no such candidate. `rows`: `Mix.mean`, or the weights of one token in each mix.
+    """
+    wide = max(map(len, rows), default=1)
+    image = np.full((len(rows), wide), np.nan, dtype=np.float32)
+    for line, row in zip(image, rows, strict=True):
+        line[: len(row) - 1] = row[:-1]
+        line[-1] = row[-1]
+    return image
+
+
+def weights_of_token(trace: Trace, token: int) -> np.ndarray:
+    """`table` of what every mix reads at one token."""
+    return table([array(trace.values[mix.point][0, token]) for mix in mixes(trace)])
 
 
 def _mix(trace: Trace, point: str, layer: int | None, place: str) -> Mix:

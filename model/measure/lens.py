@@ -1,12 +1,126 @@
-"""What the model would say next."""
+"""What the model would say next: after the last layer, and after each layer before it."""
+
+from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from model.measure.points import array
+from model.attnres import AttnResMix
+from model.kimi_k3 import KimiK3
+from model.measure.points import array, layers_with
+from model.norm import widen
+from model.trace import Trace
+
+_TEXT = "language_model.model."
+_ROWS = 256  # positions whose logits are worked on at a time
+EMBEDDING = -1  # "layer" of the lens before any layer
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """How each token followed from those before it. Nothing predicts token 0: NaN, and rank -1."""
+
+    prob: np.ndarray  # [T]
+    loss: np.ndarray  # [T], nats
+    rank: np.ndarray  # [T], 0 when it was the likeliest; -1 also where the logits are not finite
+
+    @property
+    def mean_loss(self) -> float:
+        """Over the tokens that were predicted; NaN when there is none."""
+        return float(self.loss[1:].mean()) if len(self.loss) > 1 else float("nan")
+
+
+@dataclass(frozen=True)
+class Lens:
+    """What every position would answer if the model ended early. Row -1 of `layers` is the embedding.
+
+    `targets` [T] are the tokens asked for: the next ones, and at the end what the model finds likeliest.
+    """
+
+    layers: tuple[int, ...]
+    targets: np.ndarray  # [T]
+    prob: np.ndarray  # [rows, T], of the target
+    rank: np.ndarray  # [rows, T], -1 where the logits are not finite
+    top_ids: np.ndarray  # [rows, T], likeliest token
+    top_prob: np.ndarray  # [rows, T]
+
+
+def points(config, layer: int) -> list[str]:
+    """Points inside a layer that the lens reads."""
+    return ["prefix_sum", *(["block_store"] if config.block and layer % config.block == 0 else [])]
 
 
 def top_next(logits: Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Ids and probabilities of the `k` likeliest tokens after the last position; logits [B, T, vocab]."""
-    best = logits[0, -1].double().softmax(-1).topk(min(k, logits.shape[-1]))
-    return array(best.indices), array(best.values)
+    ids, probs = candidates(logits[:1, -1:], k)
+    return ids[0], probs[0]
+
+
+def candidates(logits: Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and probabilities [T, k] of the `k` likeliest tokens after every position; logits [B, T, vocab]."""
+    best = [rows.softmax(-1).topk(min(k, rows.shape[-1])) for rows in _doubles(logits[0])]
+    return array(torch.cat([b.indices for b in best])), array(torch.cat([b.values for b in best]))
+
+
+def tokens_of(trace: Trace) -> Tokens:
+    """Probability, loss and rank of every token of the prompt, from the logits of the position before it."""
+    log, rank = scored(trace.logits[0, :-1], trace.ids[0, 1:])
+    log = torch.cat([log.new_full((1,), torch.nan), log])
+    return Tokens(array(log.exp()), array(-log), np.concatenate([[-1], array(rank)]))
+
+
+def scored(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probability (float64) and rank of each target [T]; logits [T, vocab]. Rank -1: not finite."""
+    logs, ranks = [logits.new_empty(0, dtype=torch.float64)], [targets.new_empty(0)]
+    for rows, wanted in zip(_doubles(logits), targets.split(_ROWS), strict=True):
+        own = rows.gather(-1, wanted[:, None])
+        logs.append((own - rows.logsumexp(-1, keepdim=True))[:, 0])
+        rank = (rows > own).sum(-1)
+        ranks.append(rank.masked_fill(~rows.isfinite().all(-1), -1))
+    return torch.cat(logs), torch.cat(ranks)
+
+
+@torch.no_grad()
+def lens(model: KimiK3, trace: Trace, targets: Tensor | None = None) -> Lens:
+    """The logit lens: `logits_after` every layer, reduced to the target and the likeliest token."""
+    if targets is None:
+        targets = torch.cat([trace.ids[0, 1:], trace.logits[0, -1:].argmax(-1)])
+    layers = (EMBEDDING, *layers_with(trace, "prefix_sum"))
+    rows = [_row(logits_after(model, trace, layer), targets) for layer in layers]
+    prob, rank, top_ids, top_prob = (np.stack(column) for column in zip(*rows, strict=True))
+    return Lens(layers, array(targets), prob, rank, top_ids, top_prob)
+
+
+@torch.no_grad()
+def logits_after(model: KimiK3, trace: Trace, layer: int) -> Tensor:
+    """Logits [T, vocab] as if `layer` were the last.
+
+    The output mix reads the sums stored up to that layer and the running sum that the layer returns, with its
+    own trained query; then the final norm and the head. At the last layer these are the model's own logits.
+    Layer -1: the embedding alone. A model without AttnRes has no mix: norm and head read the running sum.
+    """
+    text, head = model.language_model.model, model.language_model.lm_head
+    stored = [trace.layer(n, "block_store")[:1] for n in layers_with(trace, "block_store") if n <= layer]
+    hidden = embedding(trace) if layer == EMBEDDING else trace.layer(layer, "prefix_sum")[:1]
+    if stored:
+        mix = AttnResMix(len(stored) + 1, text.output_attn_res.eps)
+        hidden = mix(stored, hidden, text.output_attn_res_norm, text.output_attn_res_proj)
+    return head(text.norm(hidden))[0]
+
+
+def embedding(trace: Trace) -> Tensor:
+    """The rows that enter layer 0, images in place: [1, T, d]."""
+    values = trace.values
+    found = values.get(f"{_TEXT}layers.0.block_store")
+    return (values[f"{_TEXT}embed_tokens"] if found is None else found)[:1]
+
+
+def _row(logits: Tensor, targets: Tensor) -> tuple[np.ndarray, ...]:
+    log, rank = scored(logits, targets)
+    best, probs = candidates(logits[None], 1)
+    return array(log.exp()), array(rank), best[:, 0], probs[:, 0]
+
+
+def _doubles(logits: Tensor):
+    return (widen(rows).double() for rows in logits.split(_ROWS))

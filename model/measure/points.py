@@ -16,6 +16,11 @@ def layers_with(trace: Trace, point: str) -> list[int]:
     return sorted(int(m[1]) for m in found if m and m[2] == point)
 
 
+def in_layer(layer: int, point: str) -> str:
+    """Full path of a point inside a layer."""
+    return f"language_model.model.layers.{layer}.{point}"
+
+
 def array(x: Tensor) -> np.ndarray:
     """A tensor as a numpy array on the CPU, floats as float32."""
     x = x.detach()

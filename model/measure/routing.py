@@ -8,7 +8,8 @@ import torch
 from model.measure.points import array, layers_with
 from model.trace import Trace
 
-_GATE = "block_sparse_moe.gate."
+_MOE = "block_sparse_moe."
+_GATE = _MOE + "gate."
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,56 @@ class Routing:
         """Summed weight per expert."""
         return np.bincount(self.index.ravel(), self.weight.ravel(), minlength=experts)
 
+    def lanes(self, experts: int) -> np.ndarray:
+        """Weight of every expert for every token [T, experts], 0 where it was not chosen."""
+        image = np.zeros((len(self.index), experts), dtype=np.float32)
+        np.put_along_axis(image, self.index.astype(np.int64), self.weight, -1)
+        return image
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How evenly one layer used its experts."""
+
+    target: float  # tokens per expert if all were used alike
+    counts: np.ndarray  # [experts]
+    dead: np.ndarray  # experts that got no token
+    violation: float  # largest count / target - 1: 0 is even
+    entropy: float  # of the shares, nats; log(experts) is even
+
+
+@dataclass(frozen=True)
+class Output:
+    """RMS of what the routed and the shared experts add at each token."""
+
+    routed: np.ndarray  # [T]
+    shared: np.ndarray  # [T]
+
+    @property
+    def routed_share(self) -> np.ndarray:
+        """routed / (routed + shared), by token."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.routed / (self.routed + self.shared)
+
+
+@dataclass(frozen=True)
+class BiasEffect:
+    """The choice as it is against the best scores alone. Nothing differs where the bias is zero."""
+
+    without: np.ndarray  # [T, top_k], the experts with the best scores
+    changed: np.ndarray  # [T], choices that are others without the bias
+    gained: np.ndarray  # [experts], tokens an expert has only with it
+    lost: np.ndarray  # [experts], tokens an expert would have without it
+
+
+def points(config, layer: int) -> list[str]:
+    """Points inside a layer that these reducers read."""
+    if layer < config.dense_layers:
+        return []
+    routed = "routed_expert_up_proj" if config.latent else "combine"
+    gate = [_GATE + name for name in ("scores", "topk_idx", "topk_weight", "margin")]
+    return [*gate, _MOE + routed, _MOE + "shared_experts"]
+
 
 def moe_layers(trace: Trace) -> list[int]:
     return layers_with(trace, _GATE + "topk_idx")
@@ -44,5 +95,52 @@ def routing_counts(trace: Trace) -> np.ndarray:
     layers = moe_layers(trace)
     if not layers:
         return np.zeros((0, 0), dtype=np.int64)
-    experts = trace.layer(layers[0], _GATE + "scores").shape[-1]
+    experts = experts_of(trace, layers[0])
     return np.stack([routing_of(trace, layer).counts(experts) for layer in layers])
+
+
+def experts_of(trace: Trace, layer: int) -> int:
+    """How many routed experts a layer has."""
+    return trace.layer(layer, _GATE + "scores").shape[-1]
+
+
+def balance(counts: np.ndarray) -> Balance:
+    """From the tokens per expert [experts] of one layer."""
+    total = counts.sum()
+    target = total / len(counts)
+    share = counts[counts > 0] / total
+    entropy = float(-(share * np.log(share)).sum())
+    return Balance(target, counts, np.flatnonzero(counts == 0), float(counts.max() / target - 1), entropy)
+
+
+def score_entropy(trace: Trace, layer: int) -> np.ndarray:
+    """Entropy in nats of each token's scores over all experts, scaled to sum 1: [T].
+
+    log(experts) when the router has no preference.
+    """
+    scores = trace.layer(layer, _GATE + "scores")[0].double()
+    share = scores / scores.sum(-1, keepdim=True)
+    return array(-torch.special.xlogy(share, share).sum(-1))
+
+
+def output_of(trace: Trace, layer: int) -> Output:
+    """Size of the routed part (after its up-projection) and of the shared part of a MoE layer."""
+    up = _MOE + "routed_expert_up_proj"
+    routed = up if layers_with(trace, up) else _MOE + "combine"
+    rms = [trace.layer(layer, p)[0].square().mean(-1).sqrt() for p in (routed, _MOE + "shared_experts")]
+    return Output(*map(array, rms))
+
+
+def bias_effect(trace: Trace, layer: int) -> BiasEffect:
+    """What the correction bias changed in the choice; forced routes count as changed too."""
+    scores, index = trace.layer(layer, _GATE + "scores")[0], trace.layer(layer, _GATE + "topk_idx")[0]
+    plain = scores.topk(index.shape[-1], -1).indices
+    common = (index[:, :, None] == plain[:, None, :]).any(-1)
+    back = (plain[:, :, None] == index[:, None, :]).any(-1)
+    tokens = lambda chosen: torch.bincount(chosen, minlength=scores.shape[-1])  # noqa: E731
+    return BiasEffect(
+        array(plain.to(torch.int16)),
+        array((~common).sum(-1)),
+        array(tokens(index[~common])),
+        array(tokens(plain[~back])),
+    )

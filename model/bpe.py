@@ -10,13 +10,13 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from model.tokenizer import Piece
+from model.tokenizer import Tokenizer
 
 # every character is in exactly one piece, so any string round-trips
 SPLIT = re.compile(r"\d| ?[^\W\d_]+|\n+| +(?! [^\W\d_])|[^\S\n ]|_+| ?[^\w\s]+", re.UNICODE)
 
 
-class BpeTokenizer:
+class BpeTokenizer(Tokenizer):
     """UTF-8 bytes as ids 0..255, then the learned merges in order, then named special tokens."""
 
     def __init__(self, merges: list[tuple[int, int]], specials: list[str]):
@@ -26,9 +26,7 @@ class BpeTokenizer:
         for a, b in merges:
             self._raw.append(self._raw[a] + self._raw[b])
         self.specials = {name: len(self._raw) + i for i, name in enumerate(specials)}
-        self._names = list(specials)
         self.vocab = len(self._raw) + len(specials)
-        self._special = re.compile("|".join(map(re.escape, specials)) or r"(?!)")
         self._merged = lru_cache(65536)(self._merge)
 
     @classmethod
@@ -42,41 +40,13 @@ class BpeTokenizer:
 
     def save(self, path: str | Path) -> None:
         pairs = ",\n".join(json.dumps(pair) for pair in self.merges)
-        Path(path).write_text(f'{{"specials": {json.dumps(self._names)},\n"merges": [\n{pairs}]}}\n')
+        Path(path).write_text(f'{{"specials": {json.dumps(list(self.specials))},\n"merges": [\n{pairs}]}}\n')
 
-    def encode(self, text: str, specials: bool = False) -> list[int]:
-        """Ids of `text`. Names of special tokens in it are plain text unless `specials` is set."""
-        if not specials:
-            return self._plain(text)
-        ids, at = [], 0
-        for match in self._special.finditer(text):
-            ids += [*self._plain(text[at : match.start()]), self.specials[match[0]]]
-            at = match.end()
-        return ids + self._plain(text[at:])
-
-    def decode(self, ids: list[int]) -> str:
-        """The text of `ids`; bytes that are not UTF-8 become U+FFFD. ValueError for an id out of range."""
-        text, run = [], bytearray()
-        for piece in self.pieces(ids):
-            if piece.special:
-                text += [_text(bytes(run)), piece.text]
-                run = bytearray()
-            else:
-                run += piece.raw
-        return "".join([*text, _text(bytes(run))])
-
-    def piece(self, i: int) -> Piece:
-        if not 0 <= i < self.vocab:
-            raise ValueError(f"token id {i} is outside this tokenizer; expected 0..{self.vocab - 1}")
-        if i >= len(self._raw):
-            return Piece(i, b"", self._names[i - len(self._raw)], True)
-        return Piece(i, self._raw[i], _printable(self._raw[i]), False)
-
-    def pieces(self, ids: list[int]) -> list[Piece]:
-        return [self.piece(i) for i in ids]
-
-    def _plain(self, text: str) -> list[int]:
+    def plain(self, text: str) -> list[int]:
         return [i for piece in SPLIT.findall(text) for i in self._merged(piece)]
+
+    def raw(self, i: int) -> bytes:
+        return self._raw[i]
 
     def _merge(self, piece: str) -> tuple[int, ...]:
         ids = list(piece.encode("utf-8", "surrogatepass"))
@@ -91,19 +61,3 @@ class BpeTokenizer:
                 i += 2 if together else 1
             ids = merged
         return tuple(ids)
-
-
-def _text(run: bytes) -> str:
-    try:
-        return run.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return run.decode("utf-8", "replace")
-
-
-def _printable(raw: bytes) -> str:
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return "".join(chr(b) if 0x20 <= b < 0x7F else f"\\x{b:02x}" for b in raw)
-    escapes = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return "".join(escapes.get(c, c if c.isprintable() else f"\\x{ord(c):02x}") for c in text)

@@ -1,13 +1,15 @@
 """Text to ids and back. Bytes first: every string round-trips."""
 
+import re
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
 
 SPECIALS = (
     "[BOS]", "[EOS]", "<|end_of_msg|>", "[PAD]", "[UNK]", "<|open|>", "<|close|>", "<|sep|>",
     "<|media_begin|>", "<|media_content|>", "<|media_end|>", "<|media_pad|>",
     "<|reserved_0|>", "<|reserved_1|>", "<|reserved_2|>", "<|reserved_3|>",
 )  # fmt: skip
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 @dataclass(frozen=True)
@@ -19,30 +21,44 @@ class Piece:
     text: str
     special: bool
 
+    @property
+    def part(self) -> bool:
+        """Whether these bytes are no whole characters: only together with their neighbours are they text."""
+        try:
+            self.raw.decode()
+        except UnicodeDecodeError:
+            return True
+        return False
 
-class ByteTokenizer:
-    """UTF-8 bytes as ids 0..255, then named special tokens."""
 
-    vocab = 256 + len(SPECIALS)
-    specials: ClassVar = {name: 256 + i for i, name in enumerate(SPECIALS)}
+class Tokenizer:
+    """What all tokenizers share; a subclass has `vocab`, `specials`, the bytes of an id, plain encoding."""
+
+    vocab: int
+    specials: dict[str, int]
+
+    def plain(self, text: str) -> list[int]:
+        """Ids of text in which nothing is special."""
+        raise NotImplementedError
+
+    def raw(self, i: int) -> bytes:
+        """The bytes of an id that is not special."""
+        raise NotImplementedError
 
     def encode(self, text: str, specials: bool = False) -> list[int]:
         """Ids of `text`. Names of special tokens in it are plain text unless `specials` is set."""
         if not specials:
-            return list(text.encode("utf-8", "surrogatepass"))
-        ids, rest = [], text
-        while rest:
-            at, name = min(((rest.find(n), n) for n in SPECIALS if n in rest), default=(len(rest), ""))
-            ids += list(rest[:at].encode("utf-8", "surrogatepass"))
-            ids += [self.specials[name]] if name else []
-            rest = rest[at + len(name) :]
-        return ids
+            return self.plain(text)
+        ids, at = [], 0
+        for match in self._special.finditer(text):
+            ids += [*self.plain(text[at : match.start()]), self.specials[match[0]]]
+            at = match.end()
+        return ids + self.plain(text[at:])
 
     def decode(self, ids: list[int]) -> str:
         """The text of `ids`; bytes that are not UTF-8 become U+FFFD. ValueError for an id out of range."""
         text, run = [], bytearray()
-        for i in ids:
-            piece = self.piece(i)
+        for piece in self.pieces(ids):
             if piece.special:
                 text += [_text(run), piece.text]
                 run = bytearray()
@@ -53,14 +69,44 @@ class ByteTokenizer:
     def piece(self, i: int) -> Piece:
         if not 0 <= i < self.vocab:
             raise ValueError(f"token id {i} is outside this tokenizer; expected 0..{self.vocab - 1}")
-        if i >= 256:
-            return Piece(i, b"", SPECIALS[i - 256], True)
-        raw = bytes([i])
-        printable = chr(i) if 0x20 <= i < 0x7F else f"\\x{i:02x}"
-        return Piece(i, raw, {0x0A: "\\n", 0x09: "\\t"}.get(i, printable), False)
+        if i in self._names:
+            return Piece(i, b"", self._names[i], True)
+        raw = self.raw(i)
+        return Piece(i, raw, printable(raw), False)
 
     def pieces(self, ids: list[int]) -> list[Piece]:
         return [self.piece(i) for i in ids]
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        return {i: name for name, i in self.specials.items()}
+
+    @cached_property
+    def _special(self) -> re.Pattern:
+        longest_first = sorted(self.specials, key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+
+class ByteTokenizer(Tokenizer):
+    """UTF-8 bytes as ids 0..255, then named special tokens."""
+
+    vocab = 256 + len(SPECIALS)
+    specials = {name: 256 + i for i, name in enumerate(SPECIALS)}  # noqa: RUF012
+
+    def plain(self, text: str) -> list[int]:
+        return list(text.encode("utf-8", "surrogatepass"))
+
+    def raw(self, i: int) -> bytes:
+        return bytes([i])
+
+
+def printable(raw: bytes) -> str:
+    """Bytes as one line of visible text; what is not text is spelled \\x.. byte by byte."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return "".join(chr(b) if 0x20 <= b < 0x7F else f"\\x{b:02x}" for b in raw)
+    return "".join(_ESCAPES.get(c, c if c.isprintable() else f"\\x{ord(c):02x}") for c in text)
 
 
 def _text(run: bytearray) -> str:

@@ -1,7 +1,13 @@
+import base64
+import json
+import sys
+
 import pytest
 
+from model.bpe import BpeTokenizer
 from model.presets import K3_RANDOM
-from model.tokenizer import SPECIALS, ByteTokenizer
+from model.tokenizer import SPECIALS, ByteTokenizer, printable
+from model.tokenizers import tokenizer_of
 
 TEXTS = [
     "",
@@ -48,3 +54,120 @@ def test_the_small_model_knows_exactly_these_ids():
     t, c = ByteTokenizer(), K3_RANDOM
     assert t.vocab == c.vocab == 256 + len(SPECIALS)
     assert (t.specials["[BOS]"], t.specials["[EOS]"], t.specials["[PAD]"]) == (c.bos, c.eos, c.pad)
+
+
+def test_a_piece_of_one_character_is_marked():
+    t = ByteTokenizer()
+    assert [p.part for p in t.pieces(t.encode("aé\n"))] == [False, True, True, False]
+    assert not t.piece(t.specials["[BOS]"]).part
+
+
+def test_pieces_are_one_visible_line():
+    assert [printable(raw) for raw in (b"\n\t\r", b"\xe4\xbd", "你 ".encode(), b"\x00", b"a\xff")] == [
+        "\\n\\t\\r",
+        "\\xe4\\xbd",
+        "你 ",
+        "\\x00",
+        "a\\xff",
+    ]
+
+
+RAW = [
+    "中文",
+    "English",
+    "混合",
+    "123",
+    "456",
+    " world",
+    "Hello",
+    "'t",
+    "don't",
+    "\n\n",
+    "  ",
+    "汉",
+    "字",
+    "é",
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A tiktoken.model of all bytes and some whole pieces, with two named special tokens."""
+    pytest.importorskip("tiktoken", reason="an extra: pip install 'k3scope[tiktoken]'")
+    tokens = [bytes([b]) for b in range(256)] + [text.encode() for text in RAW]
+    lines = [f"{base64.b64encode(t).decode()} {i}" for i, t in enumerate(tokens)]
+    (tmp_path / "tiktoken.model").write_text("\n".join(lines) + "\n")
+    named = {"270": {"content": "[BOS]"}, "272": {"content": "<|end_of_msg|>", "special": True}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": named}))
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", [t for t in TEXTS if "\ud800" not in t], ids=range(len(TEXTS) - 1))
+def test_tiktoken_strings_round_trip(folder, text):
+    t = tokenizer_of(folder, 1000)
+    assert t.decode(t.encode(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("中文English混合", ["中文", "English", "混合"]),
+        ("1234561", ["123", "456", "1"]),
+        ("Hello world", ["Hello", " world"]),
+        ("don't", ["don't"]),
+        ("Hello\n\n中文", ["Hello", "\n\n", "中文"]),
+    ],
+)
+def test_kimi_cuts_text_before_it_merges(folder, text, pieces):
+    t = tokenizer_of(folder, 1000)
+    assert [p.text for p in t.pieces(t.encode(text))] == [printable(p.encode()) for p in pieces]
+
+
+def test_tiktoken_specials_are_text_unless_asked(folder):
+    t = tokenizer_of(folder, 526)
+    text = "[BOS]Hello<|end_of_msg|><|reserved_token_271|>"
+    assert max(t.encode(text)) < 270
+    assert t.encode(text, specials=True) == [270, 256 + RAW.index("Hello"), 272, 271]
+    assert t.decode(t.encode(text, specials=True)) == text
+    assert (t.vocab, len(t.specials)) == (526, 256)
+
+
+def test_tiktoken_marks_pieces_of_one_character(folder):
+    t = tokenizer_of(folder, 1000)
+    assert [p.part for p in t.pieces(t.encode("汉\n你"))] == [False, False, True, True, True]
+
+
+def test_more_ids_than_the_model_knows_are_refused(folder):
+    with pytest.raises(ValueError, match="526 ids; the model knows 525"):
+        tokenizer_of(folder, 525)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda lines: [*lines, "no rank"], "line 271 is not"),
+        (lambda lines: [*lines, "!!!! 270"], "line 271 is not"),
+        (lambda lines: lines[:-2] + lines[-1:], "not 0 to 268"),
+        (lambda lines: [f"{line.split()[0]} {i}" for i, line in enumerate(lines[1:])], "first 0x00"),
+    ],
+)
+def test_a_ranks_file_that_is_none_is_refused(folder, change, sentence):
+    path = folder / "tiktoken.model"
+    path.write_text("\n".join(change(path.read_text().splitlines())))
+    with pytest.raises(ValueError, match=sentence):
+        tokenizer_of(folder, 1000)
+
+
+def test_without_the_package_its_name_is_said(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    with pytest.raises(ValueError, match=r"pip install 'k3scope\[tiktoken\]'"):
+        tokenizer_of(folder, 1000)
+
+
+def test_a_model_has_the_tokenizer_of_its_folder_or_bytes(tmp_path):
+    assert isinstance(tokenizer_of("k3-random", 272), ByteTokenizer)
+    with pytest.raises(ValueError, match="has no tokenizer here"):
+        tokenizer_of("kimi-k3", 163_840)
+    BpeTokenizer([(104, 101)], ["[BOS]"]).save(tmp_path / "tokenizer.json")
+    t = tokenizer_of(tmp_path, 300)
+    assert t.encode("he[BOS]", specials=True) == [256, 257]

@@ -1,0 +1,30 @@
+"""Which tokenizer belongs to a model."""
+
+from pathlib import Path
+
+from model.bpe import BpeTokenizer
+from model.tiktoken_file import FILE, TiktokenTokenizer
+from model.tokenizer import ByteTokenizer, Tokenizer
+
+OWN = "tokenizer.json"
+
+
+def tokenizer_of(source: str | Path, vocab: int) -> Tokenizer:
+    """The tokenizer in a checkpoint folder, or bytes for a model with just that vocabulary.
+
+    ValueError when there is none, or when it has ids that a model of `vocab` rows does not know.
+    """
+    folder = Path(source)
+    if (folder / FILE).exists():
+        found = TiktokenTokenizer.load(folder)
+    elif (folder / OWN).exists():
+        found = BpeTokenizer.load(folder / OWN)
+    elif vocab == ByteTokenizer.vocab:
+        found = ByteTokenizer()
+    else:
+        raise ValueError(
+            f"{source} has no tokenizer here ({FILE} or {OWN} in its folder; vocabulary {vocab:,}); give ids"
+        )
+    if found.vocab > vocab:
+        raise ValueError(f"{source}: the tokenizer has {found.vocab:,} ids; the model knows {vocab:,}")
+    return found

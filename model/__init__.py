@@ -8,7 +8,7 @@ from model.checkpoint import Checkpoint, open_checkpoint, read_config
 from model.config import Config
 from model.init import build, random_model
 from model.kimi_k3 import KimiK3
-from model.presets import META_ONLY, PRESETS, preset
+from model.presets import META_ONLY, PRESETS, TRAINED, preset
 from model.save import save_pretrained
 from model.tensors import cast
 from model.trace import Trace, trace
@@ -28,7 +28,9 @@ __all__ = [
 
 
 def config_of(name: str) -> Config:
-    """Config of a preset name, a config.json, or a checkpoint folder."""
+    """Config of a model's name, a config.json, or a checkpoint folder."""
+    if name in TRAINED:
+        return read_config(TRAINED[name])
     return preset(name) if name in PRESETS or not Path(name).exists() else read_config(name)
 
 
@@ -38,7 +40,7 @@ def meta(name: str) -> KimiK3:
 
 
 def load(name: str, dtype: torch.dtype | None = None, device: str = "cpu") -> KimiK3:
-    """A model that runs: a preset with seeded random weights, or a checkpoint folder.
+    """A model that runs: the trained one, a preset with seeded random weights, or a checkpoint folder.
 
     ValueError says why it cannot be had.
     """
@@ -46,6 +48,8 @@ def load(name: str, dtype: torch.dtype | None = None, device: str = "cpu") -> Ki
         raise ValueError(
             f"{name} has 2.78T parameters and no weights here: only its shapes and counts are at hand"
         )
+    if name in TRAINED:
+        return open_checkpoint(TRAINED[name]).load(dtype or torch.float32, device)
     if name in PRESETS or not Path(name).exists():
         model = random_model(preset(name)).to(device)
         return model if dtype is None else cast(model, model.config, dtype)

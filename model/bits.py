@@ -8,6 +8,8 @@ from torch.nn import functional as F
 
 from model.kimi_k3 import KimiK3
 
+STRIDE = 256  # ids of a text run at a time; the cache carries the rest
+
 
 @torch.no_grad()
 def token_losses(model: KimiK3, ids: Tensor) -> Tensor:
@@ -24,3 +26,22 @@ def token_bytes(tokenizer) -> Tensor:
 def bits_per_byte(losses: Tensor, targets: Tensor, sizes: Tensor) -> float:
     """Bits for each byte of text; what a special token costs counts, its bytes do not."""
     return losses.double().sum().item() / math.log(2) / sizes[targets].sum().item()
+
+
+@torch.no_grad()
+def text_losses(model: KimiK3, ids: list[int], window: int | None = None) -> Tensor:
+    """Nats that each of `ids` [T] costs after [BOS] and all ids before it.
+
+    With a window the memory is emptied every `window` ids and starts at [BOS] again.
+    """
+    losses = []
+    for start in range(0, len(ids), window or len(ids)):
+        part = [model.config.bos, *ids[start : start + (window or len(ids))]]
+        cache = model.new_cache()
+        for at in range(0, len(part) - 1, STRIDE):
+            given = torch.tensor([part[at : min(at + STRIDE, len(part) - 1)]])
+            logits = model(given, cache).float()[0]
+            losses.append(
+                F.cross_entropy(logits, torch.tensor(part[at + 1 : at + STRIDE + 1]), reduction="none")
+            )
+    return torch.cat(losses) if losses else torch.zeros(0)

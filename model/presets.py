@@ -42,6 +42,8 @@ PRESETS = {
     "kimi-linear-48b": KIMI_LINEAR,
     "kimi-k3-0.40b": K3_040B,
 }
+# checkpoints that ship with the program
+TRAINED = {"k3-tiny": ROOT / "k3-tiny"}
 # no weights at hand and too large to draw at random: shapes and counts, never a forward with numbers
 META_ONLY = ("kimi-k3", "kimi-linear-48b", "kimi-k3-0.40b")
 DRAWN = ("kimi-k3", "k3-random")
@@ -50,7 +52,8 @@ DRAWN = ("kimi-k3", "k3-random")
 def preset(name: str) -> Config:
     """The Config of a named model. ValueError lists the names there are."""
     if name not in PRESETS:
-        close = difflib.get_close_matches(name, PRESETS, 1)
+        names = (*PRESETS, *TRAINED)
+        close = difflib.get_close_matches(name, names, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"there is no model named {name!r}; known: {', '.join(PRESETS)}{hint}")
+        raise ValueError(f"there is no model named {name!r}; known: {', '.join(names)}{hint}")
     return PRESETS[name]

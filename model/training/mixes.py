@@ -10,14 +10,14 @@ class Phase:
     rows: int  # per worker and step
 
 
-_TEXT = {
-    "austen": 0.05, "moby": 0.03, "speeches": 0.03, "bible": 0.04, "code": 0.13, "glosses": 0.05,
-    "docs": 0.03,
-}  # fmt: skip
-_STORIES = {"story": 0.17, "german": 0.06, "french": 0.06, "spanish": 0.06}
+_STORIES = {"story": 0.20, "german": 0.07, "french": 0.07, "spanish": 0.07}
 _TASKS = {
-    "recall": 0.07, "keyvalue": 0.07, "copying": 0.03, "repeat": 0.08,
+    "recall": 0.08, "keyvalue": 0.08, "short_repeat": 0.05, "repeat": 0.05, "copying": 0.03,
     "arithmetic": 0.02, "counting": 0.01, "brackets": 0.01,
+}  # fmt: skip
+_TEXT = {
+    "code": 0.08, "austen": 0.05, "glosses": 0.04, "bible": 0.03, "moby": 0.02, "speeches": 0.02,
+    "docs": 0.02,
 }  # fmt: skip
 
 PHASES = {

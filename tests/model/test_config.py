@@ -6,7 +6,7 @@ import pytest
 
 from assets import ROOT
 from model.config import Config
-from model.presets import K3_RANDOM, KIMI_K3, preset
+from model.presets import K3_RANDOM, K3_TINY, KIMI_K3, preset
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def test_a_number_of_the_wrong_kind_is_refused(official):
         Config.from_official(official)
 
 
-def test_sizes_of_the_small_model_differ_pairwise():
-    c = K3_RANDOM
+@pytest.mark.parametrize("c", [K3_RANDOM, K3_TINY], ids=["k3-random", "k3-tiny"])
+def test_sizes_of_the_small_model_differ_pairwise(c):
     sizes = {k: v for k, v in c.sizes().items() if isinstance(v, int)}
     ids = ("bos", "eos", "pad", "media_pad")
     counts = ("max_positions", "dense_layers", "block", "a_log_stored")

@@ -1,0 +1,58 @@
+"""Bits per byte of a text, and what each token of it costs."""
+
+import json
+from pathlib import Path
+
+from model import load
+from model.bits import bits_per_byte, text_losses, token_bytes
+from model.bpe import BpeTokenizer
+from model.presets import TRAINED
+from model.tokenizer import ByteTokenizer
+
+
+def arguments(parser) -> None:
+    parser.add_argument("model", nargs="?", default="k3-tiny", help="preset or checkpoint folder")
+    parser.add_argument("--text-file", required=True, help="UTF-8 text")
+    parser.add_argument("--window", type=int, help="empty the memory after so many tokens (default: never)")
+    parser.add_argument("--format", choices=["text", "json"], default="text")
+
+
+def run(options) -> None:
+    if options.window is not None and options.window < 1:
+        raise ValueError(f"--window {options.window}: expected at least 1")
+    text = _read(Path(options.text_file))
+    model = load(options.model)
+    tokenizer = _tokenizer(options.model, model.config.vocab)
+    ids = tokenizer.encode(text)
+    losses = text_losses(model, ids, options.window)
+    found = {
+        "model": options.model,
+        "bytes": len(text.encode()),
+        "tokens": len(ids),
+        "bits_per_byte": bits_per_byte(losses, losses.new_tensor(ids).long(), token_bytes(tokenizer)),
+        "losses": [round(x, 4) for x in losses.tolist()],  # nats of each token, in order
+    }
+    if options.format == "json":
+        print(json.dumps(found))
+    else:
+        print("{bits_per_byte:.4f} bits per byte, {tokens:,} tokens, {bytes:,} bytes".format(**found))
+
+
+def _read(path: Path) -> str:
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 text ({error})") from None
+    if not text:
+        raise ValueError(f"{path}: is empty; expected text to score")
+    return text
+
+
+def _tokenizer(name: str, vocab: int) -> ByteTokenizer | BpeTokenizer:
+    file = Path(TRAINED.get(name, name)) / "tokenizer.json"
+    tokenizer = BpeTokenizer.load(file) if file.exists() else ByteTokenizer()
+    if tokenizer.vocab != vocab:
+        raise ValueError(f"{name} has no tokenizer here (vocabulary {vocab})")
+    return tokenizer

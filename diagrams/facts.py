@@ -103,12 +103,12 @@ class Facts:
         """Layers by kind of attention."""
         return {kind: self.config.kinds.count(kind) for kind in ("kda", "mla")}
 
-    @cached_property
+    @property
     def blocks(self) -> dict[str, Block]:
         """The blocks that this model has, by id, in the order of the view."""
         return {i: b for i, b in spec.blocks().items() if self._has(b.needs)}
 
-    @cached_property
+    @property
     def view(self) -> spec.View:
         """The part of the picture that this model has."""
         drawn = spec.view("model")

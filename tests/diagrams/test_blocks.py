@@ -187,9 +187,19 @@ def test_texts_are_complete(blocks, block_id):
 @pytest.mark.parametrize("name", ["kimi-k3", "k3-random"])
 def test_the_ledger_sums_to_the_total(name):
     facts = Facts.of(name)
-    assert sum(r.total for r in facts.rows()) == facts.totals.text
+    assert sum(r.total for r in facts.rows()) == facts.totals.total
     assert all(r.total == r.per_instance * r.count for r in facts.rows())
-    assert facts.block("kimi_k3").total == facts.totals.text
+    assert facts.block("kimi_k3").total == facts.totals.total
+    assert facts.block("vision").total == facts.totals.vision
+
+
+def test_a_model_without_a_tower_has_no_vision_blocks(data):
+    facts = Facts.of(str(data / "a_mix13"))
+    assert "splice" in facts.blocks
+    assert not {n.id for n in facts.view.nodes} & {"vision", "vision_qkv", "image"}
+    assert sum(r.total for r in facts.rows()) == facts.totals.text
+    with pytest.raises(ValueError, match="has no block 'vision'"):
+        facts.block("vision")
 
 
 @pytest.mark.parametrize("group", sorted(spec.groups() - {"kimi_k3", "decoder_layer"}))

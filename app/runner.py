@@ -20,7 +20,8 @@ from model import Config, KimiK3, config_of, load, trace
 from model.kernels.ops import path_in_use
 from model.measure.readings import Readings, readings
 from model.presets import META_ONLY, PRESETS
-from model.tokenizer import ByteTokenizer, Piece
+from model.tokenizer import Piece
+from model.tokenizers import tokenizer_of
 
 LIMIT = 2048  # tokens of a prompt; attention keeps heads * T * T numbers per layer
 WAITING = 8  # jobs per model that may stand in line
@@ -103,7 +104,7 @@ class Worker:
     def __init__(self, name: str, source: str):
         self.name, self.source = name, source
         self.config = config_of(source)
-        self.tokenizer = ByteTokenizer()
+        self.tokenizer = tokenizer_of(source, self.config.vocab)
         self.random_weights = source in PRESETS
         self.waiting = 0
         self._threads = ThreadPoolExecutor(1, f"run-{name}", initializer=_leave_room)

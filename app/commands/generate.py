@@ -6,7 +6,7 @@ import sys
 from model import load
 from model.generate import Sampling, generate
 from model.presets import PRESETS
-from model.tokenizer import ByteTokenizer
+from model.tokenizers import tokenizer_of
 
 
 def arguments(parser) -> None:
@@ -24,9 +24,7 @@ def run(options) -> None:
         raise ValueError(f"--tokens {options.tokens}: expected at least 1")
     sampling = Sampling(options.temperature, options.top_p, options.seed)
     model = load(options.model)
-    tokenizer = ByteTokenizer()
-    if model.config.vocab != tokenizer.vocab:
-        raise ValueError(f"{options.model} has no tokenizer here (vocabulary {model.config.vocab})")
+    tokenizer = tokenizer_of(options.model, model.config.vocab)
     if options.model in PRESETS:
         print(f"{options.model} has random weights: what follows is noise.", file=sys.stderr)
     prompt = tokenizer.encode(options.prompt) or [model.config.bos]

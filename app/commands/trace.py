@@ -7,10 +7,12 @@ import torch
 from app.files import read_tensors, write_tensors
 from model import Checkpoint, load, open_checkpoint
 from model.config import Config
+from model.images import prepare, prompt_text, read
 from model.partial import run_leading
 from model.routes import forced, load_routes
-from model.tokenizer import ByteTokenizer
+from model.tokenizers import tokenizer_of
 from model.trace import layer_tensors, official_trace
+from model.vision import Images
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 
@@ -24,6 +26,9 @@ def arguments(parser) -> None:
     given.add_argument(
         "--hidden",
         help="safetensors file with hidden states [T, d] or [B, T, d], for a folder without embedding",
+    )
+    parser.add_argument(
+        "--image", action="append", default=[], metavar="FILE", help="picture before the prompt; repeatable"
     )
     parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
     parser.add_argument("--device", default="cpu")
@@ -41,15 +46,18 @@ def run(options) -> None:
     model = load(options.model, DTYPES[options.dtype], _device(options.device))
     ids = _ids(options, model.config).to(options.device)
     edits = forced(model, load_routes(options.routes)) if options.routes else None
-    tensors = official_trace(model, ids, edits)
+    tensors = official_trace(model, ids, edits, _images(options, model.config))
     write_tensors(tensors, options.out)
-    print(f"{options.out}: {len(tensors)} tensors of a forward over {tuple(ids.shape)} ids")
+    shape = tuple(tensors["token_ids"].shape)
+    print(f"{options.out}: {len(tensors)} tensors of a forward over {shape} ids")
 
 
 def _run_leading(options, checkpoint: Checkpoint) -> None:
     """Run the layers that are complete, from ids or from hidden states, and say what is missing."""
     if options.routes:
         raise ValueError("--routes needs the whole model; this run ends at the last complete layer")
+    if options.image:
+        raise ValueError("--image needs the whole model; this run ends at the last complete layer")
     inputs = _hidden(Path(options.hidden)) if options.hidden else _ids(options, checkpoint.config)
     run = run_leading(checkpoint, inputs, None, DTYPES[options.dtype], _device(options.device))
     layers = checkpoint.complete_layers
@@ -70,10 +78,17 @@ def _ids(options, config: Config) -> torch.Tensor:
             return torch.tensor([[int(part) for part in options.ids.split(",")]])
         except ValueError:
             raise ValueError(f"--ids {options.ids!r}: expected whole numbers such as 1,2,3") from None
-    tokenizer = ByteTokenizer()
-    if config.vocab != tokenizer.vocab:
-        raise ValueError(f"{options.model} has no tokenizer here (vocabulary {config.vocab}); give --ids")
-    return torch.tensor([tokenizer.encode(options.prompt) or [config.bos]])
+    tokenizer = tokenizer_of(options.model, config.vocab)
+    pictures = tokenizer.encode(prompt_text([read(file) for file in options.image]), specials=True)
+    return torch.tensor([pictures + tokenizer.encode(options.prompt) or [config.bos]])
+
+
+def _images(options, config: Config) -> Images | None:
+    if not options.image:
+        return None
+    if config.vision is None:
+        raise ValueError(f"--image: {options.model} has no vision tower")
+    return prepare(options.image, config.vision)
 
 
 def _hidden(path: Path) -> torch.Tensor:

@@ -110,4 +110,4 @@ def chip(piece: Piece) -> list:
         return [piece.id, piece.text, "special"]
     if piece.raw.isspace():
         return [piece.id, piece.text.replace(" ", "␣"), "space"]
-    return [piece.id, piece.text, "byte" if len(piece.raw) == 1 and not piece.raw.isascii() else ""]
+    return [piece.id, piece.text, "byte" if piece.part else ""]

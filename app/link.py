@@ -17,10 +17,10 @@ LONG_PROMPT = 1000  # encoded characters; a longer one stays out of the link whe
 
 @dataclass(frozen=True)
 class Known:
-    """What a link may name: models by name, blocks, groups, and how many layers each model has."""
+    """What a link may name: models by name, the blocks and the number of layers of each, groups."""
 
     models: tuple[str, ...]
-    blocks: frozenset[str] = frozenset()
+    blocks: dict[str, frozenset[str]] = field(default_factory=dict)  # by model
     groups: frozenset[str] = frozenset()
     layers: dict[str, int] = field(default_factory=dict)
 
@@ -61,8 +61,8 @@ def _model_or_none(text: str, known: Known, _values) -> str:
     return _one_of(known.models, text, "model") if text else ""
 
 
-def _block(text: str, known: Known, _values) -> str:
-    return _one_of(known.blocks, text, "block") if text else ""
+def _block(text: str, known: Known, values: dict[str, Any]) -> str:
+    return _one_of(known.blocks.get(values["model"], ()), text, "block") if text else ""
 
 
 def _groups(text: str, known: Known, _values) -> list[str]:

@@ -12,6 +12,7 @@ from app.parts.stage import VIEWS, stage
 from app.shell import SLOTS, Shell
 from app.state import State
 from diagrams import spec
+from diagrams.facts import Facts
 from model.presets import DRAWN, preset
 
 
@@ -19,7 +20,7 @@ def known(models: tuple[str, ...] = DRAWN) -> link.Known:
     """What a link may name."""
     return link.Known(
         models=models,
-        blocks=frozenset(spec.blocks()),
+        blocks={name: frozenset(Facts.of(name).blocks) for name in models},
         groups=frozenset(spec.groups()),
         layers={name: preset(name).layers for name in models},
     )

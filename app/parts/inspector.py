@@ -11,7 +11,6 @@ from app.html import render
 from app.parts.header import title
 from app.shell import Shell
 from app.state import State
-from diagrams import spec
 from diagrams.facts import BlockFacts, Facts
 
 ROOT_BLOCK = "kimi_k3"
@@ -24,7 +23,7 @@ KINDS = {
     "embed": "embedding / head",
     "aux": "block store",
 }
-HIGHLIGHTS = ("kda", "mla", "latent_moe", "attn_mix", "block_store")
+HIGHLIGHTS = ("kda", "mla", "latent_moe", "attn_mix", "block_store", "vision")
 _formatter = HtmlFormatter(nowrap=True, classprefix="py-")
 
 
@@ -41,15 +40,14 @@ def subject(model: str, select: str) -> str:
         block=block,
         title=block.title if select else title(model),
         kind=KINDS[block.kind],
-        whole=Facts.of(model).totals.text,
+        whole=Facts.of(model).totals.total,
     )
 
 
 @cache
 def overview(model: str, select: str) -> str:
     facts = Facts.of(model)
-    table = spec.blocks()
-    chosen = [(b.id, b.title, b.summary) for b in map(facts.block, HIGHLIGHTS) if b.id in table]
+    chosen = [facts.block(i) for i in HIGHLIGHTS if i in facts.blocks]
     return render(
         "overview.html",
         block=_block(model, select),
@@ -63,9 +61,9 @@ def overview(model: str, select: str) -> str:
 @cache
 def parameters(model: str, select: str) -> str:
     facts, block = Facts.of(model), _block(model, select)
-    inside = spec.view("model").children(None if block.id == ROOT_BLOCK else select) if block.group else []
-    parts = [facts.block(i) for i in inside if i in spec.blocks()]
-    return render("parameters.html", block=block, parts=parts, whole=facts.totals.text)
+    inside = facts.view.children(None if block.id == ROOT_BLOCK else select) if block.group else []
+    parts = [facts.block(i) for i in inside if i in facts.blocks]
+    return render("parameters.html", block=block, parts=parts, whole=facts.totals.total)
 
 
 @cache

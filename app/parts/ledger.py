@@ -18,7 +18,7 @@ def table(model: str) -> str:
         title=title(model),
         rows=rows,
         summed=sum(row.total for row in rows),
-        whole=facts.totals.text,
+        whole=facts.totals.total,
     )
 
 

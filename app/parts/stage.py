@@ -7,6 +7,7 @@ from app.parts.header import title
 from app.shell import Shell
 from app.state import State
 from diagrams import spec
+from diagrams.facts import Facts
 from model.presets import preset
 
 VIEWS = (("model", "Architecture"), ("lab", "Lab"), ("ledger", "Ledger"))
@@ -45,6 +46,8 @@ def stage(state: State, shell: Shell) -> None:
         layers = len(preset(state.model).kinds)
         if state.layer is not None and state.layer >= layers:
             state.layer = None
+        if state.select not in Facts.of(state.model).blocks:
+            state.select = ""
         shell.layers = cells(state.model)
 
     def show(*_):

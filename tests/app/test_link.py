@@ -7,7 +7,10 @@ from app.state import State
 
 KNOWN = link.Known(
     models=("kimi-k3", "k3-random"),
-    blocks=frozenset({"kda", "mla", "moe_router"}),
+    blocks={
+        "kimi-k3": frozenset({"kda", "mla", "moe_router", "vision"}),
+        "k3-random": frozenset({"kda", "mla", "moe_router"}),
+    },
     groups=frozenset({"decoder_layer", "kda", "mla", "latent_moe"}),
     layers={"kimi-k3": 93, "k3-random": 9},
 )
@@ -94,6 +97,11 @@ def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_kept(search, hint):
 def test_the_layer_is_checked_against_the_model_of_the_link():
     assert link.parse("?layer=8&model=k3-random", KNOWN).values["layer"] == 8
     assert "layers 0 to 8" in link.parse("?layer=9&model=k3-random", KNOWN).problems[0]
+
+
+def test_a_block_that_the_model_lacks_is_said():
+    assert link.parse("?select=vision", KNOWN).values["select"] == "vision"
+    assert "no block" in link.parse("?model=k3-random&select=vision", KNOWN).problems[0]
 
 
 def test_a_plus_from_a_hand_written_link_is_a_space():

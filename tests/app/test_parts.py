@@ -28,7 +28,7 @@ def test_every_section_of_every_block_can_be_read(model, block):
 @pytest.mark.parametrize("model", MODELS)
 def test_the_ledger_of_every_model_sums_to_its_total(model):
     shown = ledger.table(model)
-    assert f"{Facts.of(model).totals.text:,}</td>" in shown
+    assert f"{Facts.of(model).totals.total:,}</td>" in shown
     assert re.search(r'data-testid="ledger-difference">0<', shown)
 
 

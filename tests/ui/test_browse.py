@@ -20,11 +20,11 @@ def test_the_first_page_shows_the_model_and_its_size(visit):
     page = visit()
     expect(page).to_have_title("Kimi K3 · k3scope")
     size = page.get_by_label("Size of the model")
-    for text in ("2.78T text parameters", "104.2B active per token", "93 layers 69 KDA + 24 MLA"):
+    for text in ("2.78T parameters", "104.2B active per token", "93 layers 69 KDA + 24 MLA"):
         expect(size).to_contain_text(text)
     expect(box(page, "Token embedding")).to_be_visible()
     expect(subject(page)).to_have_text("Kimi K3")
-    expect(page.get_by_test_id("parameters")).to_have_text("2,779,484,478,208")
+    expect(page.get_by_test_id("parameters")).to_have_text("2,779,931,837,184")
 
 
 def test_the_page_is_whole_before_its_scripts_run(url, context, guard):
@@ -137,7 +137,7 @@ def test_a_layer_can_be_chosen_and_left(visit):
 
 def test_the_ledger_sums_to_the_total_and_its_rows_select(visit):
     page = visit("?view=ledger")
-    expect(page.get_by_test_id("ledger-sum")).to_have_text("2,779,484,478,208")
+    expect(page.get_by_test_id("ledger-sum")).to_have_text("2,779,931,837,184")
     expect(page.get_by_test_id("ledger-difference")).to_have_text("0")
     page.get_by_role("row", name=re.compile("^Output head")).click()
     expect(subject(page)).to_have_text("Output head")

@@ -57,6 +57,14 @@ def prepare(pictures: Sequence[Picture | Sequence[Picture]], vit: VisionConfig) 
     return Images(torch.cat([patches for patches, _ in items]), tuple(grid for _, grid in items))
 
 
+def prompt_text(pictures: Sequence[Image.Image]) -> str:
+    """What stands in a prompt for pictures: special tokens around the size, and one placeholder each."""
+    sizes = ("{}x{}".format(*picture.size) for picture in pictures)
+    return "".join(
+        f"<|media_begin|>image {size}<|media_content|><|media_pad|><|media_end|>" for size in sizes
+    )
+
+
 def target_size(width: int, height: int, patch: int = 14, max_side: int = 512) -> tuple[int, int]:
     """Width and height after scaling: never up, at most MOST_PATCHES patches and `max_side` on a side."""
     patches = max(1, width // patch) * max(1, height // patch)

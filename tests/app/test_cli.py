@@ -6,10 +6,13 @@ import json
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file
 
 from app.cli import main
 from diagrams import check, spec
+from model.presets import K3_RANDOM
+from model.tokenizer import ByteTokenizer
 
 TEXT = 2_779_484_478_208  # parameters of the released text model
 
@@ -85,9 +88,26 @@ def test_trace_of_a_prompt_keeps_its_ids(tmp_path):
     assert load_file(out)["token_ids"].tolist() == [[0x68, 0xC3, 0xA9]]
 
 
+def test_trace_of_an_image_grows_the_prompt(tmp_path):
+    out, picture = tmp_path / "out.safetensors", tmp_path / "a.png"
+    Image.new("RGB", (60, 30), (255, 0, 0)).save(picture)
+    assert main(["trace", "--prompt", "a", "--image", str(picture), "--out", str(out)]) == 0
+    found, special = load_file(out), ByteTokenizer.specials
+    begin, content, pad, end = (special[f"<|media_{name}|>"] for name in ("begin", "content", "pad", "end"))
+    rows = 3 * 2  # 60 x 30 pixels are padded to 84 x 56
+    expected = [begin, *b"image 60x30", content, *[pad] * rows, end, *b"a"]
+    assert found["token_ids"].tolist() == [expected]
+    assert found["vision_tower.out"].shape == (rows, 4 * K3_RANDOM.vision.d)
+    assert found["mm_projector.out"].shape == (rows, K3_RANDOM.d)
+    assert found["logits"].shape == (1, len(expected), K3_RANDOM.vocab)
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
+        (["trace", "--prompt", "a", "--image", "pyproject.toml", "--out", "x"], "not an image"),
+        (["trace", "--ids", "1", "--image", "assets/favicon.png", "--out", "x"], "no such file"),
+        (["trace", "tests/data/a_mix13", "--ids", "1", "--image", "x", "--out", "x"], "no vision tower"),
         (["params", "kimi-k4"], "did you mean 'kimi-k3'"),
         (["params", "README.md"], "not valid JSON"),
         (["trace", "kimi-k3", "--ids", "1", "--out", "x"], "only its shapes and counts"),

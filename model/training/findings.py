@@ -1,0 +1,150 @@
+"""What a trained model does inside, as numbers: specialised experts, memory, depth, recall."""
+
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.kimi_k3 import KimiK3
+from model.measure.lens import logits_after, scored
+from model.trace import trace
+from model.training.evaluation import spread
+
+TASKS = 60  # held-out tasks of each kind
+SEED = 900_000  # far from the seeds of the corpus
+
+
+def experts(model: KimiK3, windows: dict[str, Tensor]) -> dict:
+    """By MoE layer: bits that the domain tells about the expert, and the largest multiple of a fair share."""
+    counts = {}
+    for ids in windows.values():
+        run = trace(model, ids[:, :-1], [p for p, _ in model.named_modules() if p.endswith("gate.topk_idx")])
+        for point, index in run.values.items():
+            row = torch.bincount(index.flatten(), minlength=model.config.experts).double()
+            counts.setdefault(point.split(".")[3], []).append((row / row.sum()).numpy())
+    found = {}
+    for layer, rows in counts.items():
+        shares = np.stack(rows)  # [domains, experts]
+        top = np.unravel_index(shares.argmax(), shares.shape)
+        found[layer] = {
+            "mutual_information": round(_mutual_information(shares), 3),
+            "largest_share": round(float(shares[top] * model.config.experts), 2),
+            "of": [list(windows)[top[0]], int(top[1])],
+            "least_used": round(float(shares.mean(0).min() * model.config.experts), 2),
+        }
+    return found
+
+
+def half_lives(model: KimiK3, windows: dict[str, Tensor]) -> dict:
+    """By KDA layer: 10, 50, 90 % of the channels' median half-lives, and the variation over tokens."""
+    points = [p for p, _ in model.named_modules() if p.endswith("self_attn.decay")]
+    ids = torch.cat([w[:1, :-1] for w in windows.values()])
+    found = {}
+    for point, decay in trace(model, ids, points).values.items():
+        flat = decay.flatten(0, 1)
+        variation = (flat.std(0) / -flat.mean(0)).mean()
+        found[point.split(".")[3]] = {"half_lives": spread(flat), "variation": round(variation.item(), 2)}
+    return found
+
+
+def mixes(model: KimiK3, windows: dict[str, Tensor]) -> dict:
+    """Mean weights of every mix over its candidates."""
+    points = [p for p, _ in model.named_modules() if p.endswith("res.probs")]
+    ids = torch.cat([w[:1, :-1] for w in windows.values()])
+    values = trace(model, ids, points).values
+    short = lambda p: p.removeprefix("language_model.model.").removesuffix(".probs")  # noqa: E731
+    return {short(p): [round(x, 3) for x in v.mean((0, 1)).tolist()] for p, v in values.items()}
+
+
+def lens(model: KimiK3, ids: Tensor) -> list[float]:
+    """Nats per token if the model ended after each layer, the embedding first."""
+    rows = []
+    for row in ids[:, None]:
+        run = trace(model, row[:, :-1])
+        logits = [logits_after(model, run, layer) for layer in range(-1, model.config.layers)]
+        rows.append([-scored(x, row[0, 1:])[0].mean().item() for x in logits])
+    return [round(x, 3) for x in np.mean(rows, 0).tolist()]
+
+
+def ablations(model: KimiK3, ids: Tensor) -> dict[str, float]:
+    """Nats per token with the attention of one kind silenced in all layers."""
+    found = {"none": _nats(trace(model, ids[:, :-1], []).logits, ids)}
+    for kind in ("kda", "mla"):
+        layers = [i for i, k in enumerate(model.config.kinds) if k == kind]
+        edits = {f"language_model.model.layers.{i}.self_attn": torch.zeros_like for i in layers}
+        found[kind] = _nats(trace(model, ids[:, :-1], [], edits).logits, ids)
+    return found
+
+
+def answers(model: KimiK3, tokenizer, make, mark: str) -> float:
+    """Share of answer tokens that the model holds likeliest; an answer is what follows `mark`."""
+    right = asked = 0
+    for seed in range(TASKS):
+        text = make(Random(SEED + seed))
+        head, _, _ = text.partition(" ? " if mark == "=" else "What does")
+        ids = tokenizer.encode(text)
+        wanted = _answer_positions(tokenizer, ids, len(head.encode()), mark)
+        logits = _logits(model, ids)
+        right += sum(int(logits[i].argmax()) == ids[i] for i in wanted)
+        asked += len(wanted)
+    return round(right / asked, 3)
+
+
+def induction(model: KimiK3, tokenizer) -> dict:
+    """Repeated nonsense: cost by copy, and the head that looks most at what followed the last time."""
+    points = [p for p, _ in model.named_modules() if p.endswith("self_attn.attention.probs")]
+    costs, looks, chances = [], [], []
+    for seed in range(TASKS // 3):
+        ids, period = _repeated(tokenizer, Random(SEED + seed))
+        run = trace(model, torch.tensor([[model.config.bos, *ids[:-1]]]), points)
+        nats = torch.nn.functional.cross_entropy(run.logits[0], torch.tensor(ids), reduction="none")
+        costs.append([nats[i * period : (i + 1) * period].mean().item() for i in range(3)])
+        at = torch.arange(period + 2, 3 * period)  # queries; [BOS] moves every position by one
+        chances.append((1 / (at + 1)).mean().item())
+        looks.append(torch.stack([run.values[p][0][:, at, at - period + 1].mean(-1) for p in points]))
+    best = torch.stack(looks).mean(0)  # [MLA layers, heads]
+    return {
+        "nats_by_copy": [round(x, 3) for x in np.mean(costs, 0).tolist()],
+        "best_head": round(best.max().item(), 3),
+        "chance": round(float(np.mean(chances)), 3),
+    }
+
+
+def _mutual_information(shares: np.ndarray) -> float:
+    joint = shares / shares.sum()
+    independent = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
+    return float((joint * np.log2((joint + 1e-12) / (independent + 1e-12))).sum())
+
+
+def _repeated(tokenizer, random: Random) -> tuple[list[int], int]:
+    syllable = lambda: random.choice("bdfgklmnprst") + random.choice("aeiou")  # noqa: E731
+    words = ["".join(syllable() for _ in range(random.randint(1, 3))) for _ in range(8)]
+    once = tokenizer.encode("".join(f" {word}" for word in words))[:16]
+    return once * 3, len(once)
+
+
+def _answer_positions(tokenizer, ids: list[int], head: int, mark: str) -> list[int]:
+    """Tokens of the answers: digits after "=", or the two words between "? The" and the full stop."""
+    positions, read, inside = [], 0, False
+    for i, piece in enumerate(tokenizer.pieces(ids)):
+        read += len(piece.raw)
+        text = piece.raw.decode("utf-8", "replace")
+        if read <= head:
+            continue
+        if text.strip() == mark:
+            inside = True
+        elif text.strip() in (";", ".", "?") or not text.strip():
+            inside = False
+        elif inside:
+            positions.append(i)
+    return positions
+
+
+def _logits(model: KimiK3, ids: list[int]) -> Tensor:
+    return trace(model, torch.tensor([[model.config.bos, *ids[:-1]]]), []).logits[0]
+
+
+def _nats(logits: Tensor, ids: Tensor) -> float:
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+    return round(loss.item(), 3)

@@ -1,0 +1,78 @@
+"""Measure a trained model on held-out data: python -m model.training.report --corpus FOLDER --model FOLDER
+
+Writes one JSON file: bits per byte of every domain beside simple baselines on the same bytes, and what can be
+seen inside, beside the same figures of the untrained model.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+
+from assets import ROOT
+from model import load
+from model.bits import bits_per_byte, text_losses, token_bytes
+from model.bpe import BpeTokenizer
+from model.kimi_k3 import KimiK3
+from model.train import fresh
+from model.training import findings, tasks
+from model.training.baselines import byte_models, compressed
+from model.training.corpus import DOCUMENT
+from model.training.data import held_out, streams
+
+BYTES = 16_384  # of each held-out text
+WINDOW = 256  # tokens, as in training
+
+
+def report(corpus: Path, model: KimiK3, tokenizer: BpeTokenizer) -> dict:
+    """Everything the model card states about quality and about the inside."""
+    windows = held_out(streams(corpus, tokenizer, "held"), 4, WINDOW)
+    untrained = fresh(0).eval().requires_grad_(False)
+    return {
+        "text": {d: _text(corpus, d, model, tokenizer) for d in windows},
+        "trained": _inside(model, tokenizer, windows),
+        "untrained": _inside(untrained, tokenizer, windows),
+    }
+
+
+def _text(corpus: Path, domain: str, model: KimiK3, tokenizer: BpeTokenizer) -> dict:
+    train, held = ((corpus / "text" / f"{domain}.{part}.txt").read_text() for part in ("train", "held"))
+    train, held = (text.replace(DOCUMENT, "\n\n") for text in (train, held))
+    held = held.encode()[:BYTES].decode("utf-8", "ignore")
+    ids = tokenizer.encode(held)
+    losses = text_losses(model, ids, WINDOW)
+    bits = bits_per_byte(losses, torch.tensor(ids), token_bytes(tokenizer))
+    given = {"bytes": len(held.encode()), "tokens": len(ids), "model": bits}
+    found = given | compressed(held.encode()) | byte_models(train.encode(), held.encode())
+    found = {name: round(value, 3) for name, value in found.items()}
+    print(domain, found, flush=True)
+    return found
+
+
+def _inside(model: KimiK3, tokenizer: BpeTokenizer, windows: dict) -> dict:
+    story = windows["story"]
+    return {
+        "experts": findings.experts(model, windows),
+        "memory": findings.half_lives(model, windows),
+        "mixes": findings.mixes(model, windows),
+        "lens": findings.lens(model, story),
+        "ablations": findings.ablations(model, story),
+        "keyvalue_digits_right": findings.answers(model, tokenizer, tasks.keyvalue, "="),
+        "recall_words_right": findings.answers(model, tokenizer, tasks.recall, "The"),
+        "induction": findings.induction(model, tokenizer),
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--model", default="k3-tiny")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    trained = load(options.model, torch.float32)
+    tokenizer = BpeTokenizer.load(ROOT / "k3-tiny" / "tokenizer.json")
+    found = report(options.corpus, trained, tokenizer)
+    options.out.write_text(json.dumps(found, indent=1) + "\n")

@@ -8,8 +8,12 @@ from model.measure.routing import Routing
 def of_runs(ours: Routing, theirs: Routing) -> np.ndarray:
     """Share of a token's experts that both runs chose, position by position: [shorter T]."""
     tokens = min(len(ours.index), len(theirs.index))
-    same = ours.index[:tokens, :, None] == theirs.index[:tokens, None, :]
-    return same.any(-1).mean(-1, dtype=np.float32)
+    return of_choices(ours.index[:tokens], theirs.index[:tokens])
+
+
+def of_choices(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Share of common experts, row by row: both [N, top_k]."""
+    return (ours[:, :, None] == theirs[:, None, :]).any(-1).mean(-1, dtype=np.float32)
 
 
 def of_prompts(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:

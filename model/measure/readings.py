@@ -7,7 +7,7 @@ import torch
 
 from model.measure.depth import Mix, Residual, mixes, residual
 from model.measure.kda import half_lives
-from model.measure.lens import top_next
+from model.measure.lens import Tokens, tokens_of, top_next
 from model.measure.routing import Routing, moe_layers, routing_counts, routing_of
 from model.measure.stats import Statistics, all_statistics, first_bad
 from model.trace import Trace
@@ -19,6 +19,7 @@ class Readings:
 
     next_ids: np.ndarray  # [k], likeliest first
     next_probs: np.ndarray  # [k]
+    tokens: Tokens
     residual: Residual
     counts: np.ndarray  # [MoE layers, experts]
     routing: dict[int, Routing]
@@ -29,13 +30,17 @@ class Readings:
 
 
 @torch.no_grad()
-def readings(trace: Trace, k: int = 8) -> Readings:
-    """Reduce a trace of every point; about 50 bytes per token and layer are left of it."""
+def readings(trace: Trace, k: int = 8, points: dict[str, Statistics] | None = None) -> Readings:
+    """Reduce a trace; about 50 bytes per token and layer are left of it.
+
+    `points`: statistics of every point, when the trace has not kept them all.
+    """
     ids, probs = top_next(trace.logits, k)
-    points = all_statistics(trace)
+    points = all_statistics(trace) if points is None else points
     return Readings(
         next_ids=ids,
         next_probs=probs,
+        tokens=tokens_of(trace),
         residual=residual(trace),
         counts=routing_counts(trace),
         routing={layer: routing_of(trace, layer) for layer in moe_layers(trace)},

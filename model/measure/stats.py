@@ -28,25 +28,41 @@ class Statistics:
 
 def statistics(x: Tensor) -> Statistics:
     """Statistics of one floating tensor with at least one element."""
-    return _unpack(x, _numbers(x).tolist())
+    return _unpack(tuple(x.shape), _numbers(x).tolist())
 
 
-@torch.no_grad()
+class Tally:
+    """Statistics of many tensors, added one by one and brought over in one transfer."""
+
+    def __init__(self):
+        self._rows: dict[str, tuple[tuple[int, ...], Tensor]] = {}
+
+    @torch.no_grad()
+    def add(self, path: str, value) -> None:
+        """Count a tensor of numbers; anything else passes by (the mean of ids means nothing)."""
+        if isinstance(value, Tensor) and value.numel() and value.is_floating_point():
+            self._rows[path] = (tuple(value.shape), _numbers(value))
+
+    def statistics(self) -> dict[str, Statistics]:
+        """In the order in which they came."""
+        if not self._rows:
+            return {}
+        rows = torch.stack([numbers for _, numbers in self._rows.values()]).tolist()
+        shapes = [shape for shape, _ in self._rows.values()]
+        return {path: _unpack(shape, row) for path, shape, row in zip(self._rows, shapes, rows, strict=True)}
+
+
 def all_statistics(trace: Trace) -> dict[str, Statistics]:
-    """Statistics of every point of a trace but the choices of experts, brought over in one transfer."""
-    tensors = _tensors(trace)
-    rows = torch.stack([_numbers(x) for x in tensors.values()]).tolist()
-    return {path: _unpack(x, row) for (path, x), row in zip(tensors.items(), rows, strict=True)}
+    """Statistics of every point of a trace but the choices of experts."""
+    tally = Tally()
+    for path, value in trace.values.items():
+        tally.add(path, value)
+    return tally.statistics()
 
 
 def first_bad(points: dict[str, Statistics]) -> str | None:
     """The first point, in the order of the forward pass, that holds NaN or infinity."""
     return next((path for path, s in points.items() if not s.finite), None)
-
-
-def _tensors(trace: Trace) -> dict[str, Tensor]:
-    values = {path: x for path, x in trace.values.items() if isinstance(x, Tensor) and x.numel()}
-    return {path: x for path, x in values.items() if x.is_floating_point()}  # the mean of ids means nothing
 
 
 def _numbers(x: Tensor) -> Tensor:
@@ -56,7 +72,7 @@ def _numbers(x: Tensor) -> Tensor:
     return torch.stack([n.double() for n in (mean, variance, low, high, zeros)])
 
 
-def _unpack(x: Tensor, row: list[float]) -> Statistics:
+def _unpack(shape: tuple[int, ...], row: list[float]) -> Statistics:
     mean, variance, low, high, zeros = row
     rms = math.sqrt(variance + mean * mean)
-    return Statistics(tuple(x.shape), mean, math.sqrt(variance), low, high, rms, zeros)
+    return Statistics(shape, mean, math.sqrt(variance), low, high, rms, zeros)

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from model import load, trace
-from model.measure import depth, kda, lens, readings, routing, stats
+from model.measure import attention, depth, kda, lens, readings, routing, stats
+from model.measure.stream import observe, points_for
 
 IDS = torch.tensor([84, 104, 101, 32, 102, 111, 120, 256, 10, 104, 101])
 
@@ -124,3 +125,46 @@ def test_readings_are_small(run):
     arrays = [found.residual.rms, found.residual.peak, found.counts]
     arrays += [a for r in found.routing.values() for a in (r.index, r.weight, r.margin)]
     assert sum(a.nbytes for a in arrays) < 1000 * len(IDS) + 10_000
+
+
+def test_a_pass_that_keeps_little_reads_the_same(run):
+    model = load("k3-random")
+    few = observe(model, IDS)
+    whole, found = readings.readings(run), few.readings()
+    assert list(few.points) == list(whole.points)
+    assert found.points == whole.points
+    assert found.first_bad is None
+    np.testing.assert_array_equal(found.residual.rms, whole.residual.rms)
+    np.testing.assert_array_equal(found.counts, whole.counts)
+    np.testing.assert_array_equal(found.tokens.loss, whole.tokens.loss)
+    assert found.half_lives.keys() == whole.half_lives.keys()
+    for ours, theirs in zip(found.mixes, whole.mixes, strict=True):
+        np.testing.assert_array_equal(ours.mean, theirs.mean)
+    np.testing.assert_array_equal(
+        attention.attention_map(few.trace, 8, 1), attention.attention_map(run, 8, 1)
+    )
+
+
+def test_a_long_pass_keeps_a_fraction():
+    model = load("k3-random")
+    ids = torch.randint(0, 256, (512,), generator=torch.Generator().manual_seed(2))
+    held = lambda t: sum(  # noqa: E731
+        {x.data_ptr(): x.nbytes for x in t.values.values() if isinstance(x, torch.Tensor)}.values()
+    )
+    assert held(observe(model, ids).trace) < 0.4 * held(trace(model, ids))
+    assert not [p for p in points_for(model.config) if p.endswith("attention.probs")]
+
+
+def test_interventions_and_progress_reach_a_pass_that_keeps_little():
+    model, seen = load("k3-random"), []
+    point = "language_model.model.layers.4.self_attn.gate"
+    broken = observe(model, IDS, edits={point: lambda x: x * float("nan")}, on_point=seen.append)
+    assert broken.readings().first_bad == point
+    assert point in seen
+
+
+def test_one_view_needs_only_its_own_points(run):
+    few = observe(load("k3-random"), IDS[:1], ["routing"]).trace
+    assert routing.moe_layers(few) == routing.moe_layers(run)
+    assert few.logits.shape[1] == 1
+    assert kda.kda_layers(few) == []

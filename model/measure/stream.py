@@ -1,0 +1,79 @@
+"""A forward pass of which only what the reducers need is kept; the rest is counted as it goes by."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model.config import Config
+from model.kimi_k3 import KimiK3
+from model.measure import attention, attribution, depth, kda, lens, routing
+from model.measure.points import in_layer
+from model.measure.readings import Readings, readings
+from model.measure.stats import Statistics, Tally
+from model.trace import Trace, trace
+from model.vision import Images
+
+NEEDS = {
+    "routing": (routing.points,),
+    "kda": (kda.points,),
+    "attention": (attention.points,),
+    "depth": (depth.points, attribution.points),
+    "lens": (lens.points,),
+}
+VIEWS = tuple(NEEDS)
+_MIX = "language_model.model.output_attn_res"
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A pass: a trace of the points that the views need, and statistics of every point there was."""
+
+    trace: Trace
+    points: dict[str, Statistics]  # in the order of the forward pass
+
+    def readings(self, k: int = 8) -> Readings:
+        """The same as `readings` of a trace of every point, if the views include routing, kda and depth."""
+        return readings(self.trace, k, self.points)
+
+
+def points_for(config: Config, views: Iterable[str] = VIEWS) -> list[str]:
+    """Every point that the reducers of these views read."""
+    outside = [_MIX, _MIX + ".probs"] if config.block else ["language_model.model.embed_tokens"]
+    inside = {
+        in_layer(layer, point): None
+        for view in views
+        for needs in NEEDS[view]
+        for layer in range(config.layers)
+        for point in needs(config, layer)
+    }
+    return [*outside, *inside]
+
+
+def observe(
+    model: KimiK3,
+    ids: Tensor,
+    views: Iterable[str] = VIEWS,
+    edits=None,
+    on_point=None,
+    images: Images | None = None,
+) -> Observed:
+    """Run `ids` and keep what `views` need: of 2,048 tokens a tenth of what every point would take.
+
+    Attention maps are not kept: they are recomputed per head from queries and keys. Other arguments: `trace`.
+    """
+    tally, edits = Tally(), edits or {}
+
+    def watched(path: str):
+        def look(out):
+            out = edits[path](out) if path in edits else out
+            tally.add(path, out)
+            return out
+
+        return look
+
+    everywhere = {path: watched(path) for path, _ in model.named_modules()}
+    passed = trace(model, ids, points_for(model.config, views), everywhere, on_point, images)
+    with torch.no_grad():
+        return Observed(passed, tally.statistics())

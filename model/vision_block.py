@@ -42,8 +42,7 @@ class JointAttention(nn.Module):
         probs = tuple(_pattern(a, b) if a.shape[1] <= WHOLE else None for a, b in zip(q, k, strict=True))
         probs = self.probs(probs)
         read = [
-            F.scaled_dot_product_attention(a, b, c) if p is None else p @ c
-            for p, a, b, c in zip(probs, q, k, v, strict=True)
+            p @ c if p is not None else _fused(a, b, c) for p, a, b, c in zip(probs, q, k, v, strict=True)
         ]
         return torch.cat(read, 1).transpose(0, 1)
 
@@ -52,6 +51,11 @@ def _pattern(q: Tensor, k: Tensor) -> Tensor:
     """Who reads whom: [vit_heads, n, n], rows sum to 1."""
     score = q @ k.transpose(1, 2) * q.shape[-1] ** -0.5
     return widen(score).softmax(-1).to(q.dtype)
+
+
+def _fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same read-out piece by piece; torch does so for four axes only, and forms all of it for three."""
+    return F.scaled_dot_product_attention(q[None], k[None], v[None])[0]
 
 
 class VisionMLP(nn.Module):

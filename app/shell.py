@@ -24,6 +24,8 @@ class Shell(JSComponent):
     parameters = param.String()
     code = param.String()
     ledger = param.String()
+    found = param.String(doc="what the ledger's search found, as HTML")
+    sought = param.String(doc="what is typed into the ledger's search")
     now = param.Dict({}, doc="what is chosen: view, tab, model, select, layer, and the window's title")
     said = param.String("", doc="announced to screen readers when it changes")
     dark = param.Boolean(False, doc="what the browser shows; set there")
@@ -39,5 +41,8 @@ class Shell(JSComponent):
     def _handle_msg(self, data) -> None:
         """A click on `data-go="select=kda&tab=code"`: the words of the link, read with the same care."""
         wanted = data.get("go") if isinstance(data, dict) else None
+        sought = data.get("find") if isinstance(data, dict) else None
+        if isinstance(sought, str):
+            self.sought = sought[:200]
         if isinstance(wanted, str):
             self._state.param.update(**link.changes(wanted, self._known, self._state.linked()))

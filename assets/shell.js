@@ -42,6 +42,28 @@ const shrink = (formula) => {
 }
 const widths = new ResizeObserver(() => all(".equation[role=math]").forEach(shrink))
 
+// --- the ledger: its search and its export
+let typing = 0
+const search_tensors = (field, model) => {
+  clearTimeout(typing)
+  typing = setTimeout(() => model.send_msg({ find: field.value }), 150)
+}
+const show_found = (model) => {
+  const place = document.querySelector("[data-found]")
+  if (place) place.innerHTML = model.found
+}
+const csv = (table) => all("tr", table).map((row) => {
+  const cells = [...row.children].flatMap((cell) => [cell.textContent.trim(), ...Array(cell.colSpan - 1).fill("")])
+  return cells.map((text) => /^-?[\d,]+$/.test(text) ? text.replaceAll(",", "") : `"${text.replaceAll('"', '""')}"`).join()
+}).join("\n") + "\n"
+const save_csv = (button) => {
+  const link = document.createElement("a")
+  link.href = URL.createObjectURL(new Blob([csv($("ledger-table"))], { type: "text/csv" }))
+  link.download = button.dataset.csv
+  link.click()
+  URL.revokeObjectURL(link.href)
+}
+
 // --- what is chosen
 const tabs_of = (list) => all("[role=tab]", list)
 const choose_tab = (tab) => {
@@ -167,6 +189,8 @@ export function render({ model, el }) {
     if (cell) cell.focus()
     if (event.key === "Escape" && phone.matches) show_inspector(false)
   })
+  on(document, "input", ({ target }) => { if (target.matches?.("[data-find]")) search_tensors(target, model) })
+  on(document, "click", ({ target }) => { if (target.matches?.("[data-csv]")) save_csv(target) })
   on($("model"), "change", () => go(`model=${encodeURIComponent($("model").value)}`))
   on($("share"), "click", () => share($("share")))
   on($("theme"), "click", () => { stored("k3scope-theme", is_dark() ? "light" : "dark"); apply_theme(model) })
@@ -178,6 +202,7 @@ export function render({ model, el }) {
   widths.observe($("inspector"))
 
   for (const name of SLOTS) { model.on(name, () => fill(name)); fill(name) }
+  model.on("found", () => show_found(model))
   model.on("now", sync)
   model.on("said", () => say(model.said))
   model.document?.on_event?.("connection_lost", () => { $("lost").hidden = false })

@@ -22,6 +22,7 @@ EXACT = {
     "kimi-linear": (".A_log", ".dt_bias"),
 }
 TEXT = "language_model."  # Kimi-Linear has no vision, and no such prefix
+_NUMBER = re.compile(r"\.?experts\.(\d+)")
 _EXPERT = re.compile(r"(.+\.experts)\.(0|[1-9]\d*)\.(w[123])\.(weight|weight_packed|weight_scale)")
 
 
@@ -152,6 +153,23 @@ class Layout:
             return next((t for t in entry.of(int(expert)) if t.name == name), None)
         entry = self._by_name.get(name)
         return None if entry is None or entry.experts else entry.tensors[0]
+
+    def search(self, text: str, limit: int) -> list[tuple[Stored, int]]:
+        """Tensors whose name contains `text`, and how many are alike: experts stand together.
+
+        A number after `experts.` picks that expert; otherwise expert 0 stands for all.
+        """
+        match = _NUMBER.search(text)
+        found = []
+        for entry in self.entries.values():
+            expert = None if not entry.experts else int(match[1]) if match else 0
+            if expert is not None and expert >= entry.experts:
+                continue
+            alike = 1 if match else max(entry.experts, 1)
+            found += [(t, alike) for t in entry.of(expert) if text in t.name or text in entry.name]
+            if len(found) >= limit:
+                break
+        return found[:limit]
 
     def storage(self, parameters: Iterable[str] | None = None) -> Storage:
         """Sums over some parameters (all of them by default), a shared one counted once."""

@@ -1,4 +1,4 @@
-"""The ledger: every parameter of the model in a table that sums to the total."""
+"""The ledger: every parameter of the model in a table that sums to the total, and a search by tensor name."""
 
 from functools import cache
 
@@ -7,6 +7,8 @@ from app.parts.header import title
 from app.shell import Shell
 from app.state import State
 from diagrams.facts import Facts
+
+FOUND = 40  # names shown of a search
 
 
 @cache
@@ -18,16 +20,30 @@ def table(model: str) -> str:
         title=title(model),
         rows=rows,
         summed=sum(row.total for row in rows),
+        summed_bytes=sum(row.bytes for row in rows),
         whole=facts.totals.total,
+        storage=facts.totals.storage,
+        difference=facts.totals.difference(model),
     )
 
 
+def found(model: str, text: str) -> str:
+    """Tensors whose official name contains `text`."""
+    rows = Facts.of(model).layout.search(text.strip(), FOUND + 1) if text.strip() else []
+    return render("found.html", text=text.strip(), rows=rows[:FOUND], more=len(rows) > FOUND)
+
+
 def ledger(state: State, shell: Shell) -> None:
-    """Fill the ledger when it is looked at."""
+    """Fill the ledger when it is looked at, and answer what is typed into its search."""
 
     def show(*_):
         if state.view == "ledger":
             shell.ledger = table(state.model)
+        shell.sought = shell.found = ""  # another model has other names
+
+    def search(*_):
+        shell.found = found(state.model, shell.sought)
 
     state.param.watch(show, ["view", "model"])
+    shell.param.watch(search, "sought")
     show()

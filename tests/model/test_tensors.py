@@ -108,6 +108,23 @@ def test_dtypes_follow_the_release(layout, name, dtype):
     assert layout.find(LAYER + name).dtype == dtype
 
 
+def test_search_picks_an_expert_or_lets_one_stand_for_all(layout):
+    def names(text, limit=100):
+        return [(t.name.removeprefix(LAYER), alike) for t, alike in layout.search(text, limit)]
+
+    assert names("layers.5.block_sparse_moe.experts.17.w3") == [
+        ("5.block_sparse_moe.experts.17.w3.weight_packed", 1),
+        ("5.block_sparse_moe.experts.17.w3.weight_scale", 1),
+    ]
+    assert ("5.block_sparse_moe.experts.0.w1.weight_scale", 896) in names(
+        "layers.5.block_sparse_moe.experts."
+    )
+    assert names("lm_head") == [("language_model.lm_head.weight", 1)]
+    assert len(names("A_log")) == 69
+    assert names("experts.896.w1") == names("nothing of the kind") == []
+    assert len(names("weight", 7)) == 7
+
+
 def test_tensors_per_layer(layout):
     def inside(layer):
         return layout.storage(p for p in layout.entries if p.startswith(f"{LAYER}{layer}."))

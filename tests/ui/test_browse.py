@@ -144,6 +144,24 @@ def test_the_ledger_sums_to_the_total_and_its_rows_select(visit):
     expect(page).to_have_url(re.compile("view=ledger&select=lm_head"))
 
 
+def test_the_ledger_reconciles_with_the_official_index_and_finds_tensors(visit):
+    page = visit("?view=ledger")
+    expect(page.get_by_test_id("ledger-sum-bytes")).to_have_text("1,560,860,324,864")
+    expect(page.get_by_test_id("index-difference")).to_have_text("0")
+    expect(page.get_by_test_id("index-difference-bytes")).to_have_text("0")
+    page.get_by_label("Tensor name").fill("layers.92.block_sparse_moe.experts.895.w2")
+    row = page.get_by_role("row", name=re.compile("weight_packed"))
+    expect(row).to_contain_text("3584 × 1536")
+    page.get_by_label("Tensor name").fill("no such tensor")
+    expect(page.get_by_text("No tensor of this model has")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export as CSV").click()
+    lines = download.value.path().read_text().splitlines()
+    assert any(
+        line.startswith('"Output head","d*vocab",1174405120,1,1174405120,2348810240') for line in lines
+    )
+
+
 def test_another_model_can_be_drawn(visit):
     page = visit("?select=moe_router")
     page.get_by_label("Model on show").select_option("k3-random")

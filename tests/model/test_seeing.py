@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from assets import ROOT
 from model import load, meta, trace
 from model.accounting import count, totals
 from model.config import Config
 from model.images import prepare
+from model.save import save_pretrained
 from model.tensors import Layout
 from model.vision import Images
 
@@ -131,3 +133,20 @@ def test_a_model_without_a_tower_says_so(tiny):
     blind.config = replace(blind.config, vision=None)
     with pytest.raises(ValueError, match="no vision tower"):
         blind.expand(torch.tensor([[1]]), picture(tiny, (28, 28)))
+
+
+def test_a_saved_model_sees_the_same(tiny, tmp_path):
+    save_pretrained(tiny, tmp_path / "saved", dtype=torch.float32)
+    again = load(str(tmp_path / "saved"))
+    assert again.config.vision == tiny.config.vision
+    ids = torch.tensor([[1, tiny.config.media_pad, 2]])
+    images = picture(tiny, (56, 84))
+    assert torch.equal(again(ids, images=images), tiny(ids, images=images))
+
+
+def test_a_checkpoint_without_the_tower_its_config_has_is_refused(tiny, tmp_path):
+    save_pretrained(tiny, tmp_path / "saved", dtype=torch.float32)
+    file = tmp_path / "saved" / "model.safetensors"
+    save_file({n: t for n, t in load_file(file).items() if not n.startswith("vision_tower.")}, file)
+    with pytest.raises(ValueError, match="vision_tower"):
+        load(str(tmp_path / "saved"))

@@ -1,4 +1,5 @@
 """Files the program reads: styles, scripts, official configurations."""
+
 from pathlib import Path
 
 ROOT = Path(__file__).parent

@@ -5,9 +5,7 @@ from pathlib import Path
 
 from model import load
 from model.bits import bits_per_byte, text_losses, token_bytes
-from model.bpe import BpeTokenizer
-from model.presets import TRAINED
-from model.tokenizer import ByteTokenizer
+from model.tokenizers import tokenizer_of
 
 
 def arguments(parser) -> None:
@@ -22,7 +20,7 @@ def run(options) -> None:
         raise ValueError(f"--window {options.window}: expected at least 1")
     text = _read(Path(options.text_file))
     model = load(options.model)
-    tokenizer = _tokenizer(options.model, model.config.vocab)
+    tokenizer = tokenizer_of(options.model, model.config.vocab)
     ids = tokenizer.encode(text)
     losses = text_losses(model, ids, options.window)
     found = {
@@ -48,11 +46,3 @@ def _read(path: Path) -> str:
     if not text:
         raise ValueError(f"{path}: is empty; expected text to score")
     return text
-
-
-def _tokenizer(name: str, vocab: int) -> ByteTokenizer | BpeTokenizer:
-    file = Path(TRAINED.get(name, name)) / "tokenizer.json"
-    tokenizer = BpeTokenizer.load(file) if file.exists() else ByteTokenizer()
-    if tokenizer.vocab != vocab:
-        raise ValueError(f"{name} has no tokenizer here (vocabulary {vocab})")
-    return tokenizer

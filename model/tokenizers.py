@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from model.bpe import BpeTokenizer
+from model.presets import TRAINED
 from model.tiktoken_file import FILE, TiktokenTokenizer
 from model.tokenizer import ByteTokenizer, Tokenizer
 
@@ -10,11 +11,11 @@ OWN = "tokenizer.json"
 
 
 def tokenizer_of(source: str | Path, vocab: int) -> Tokenizer:
-    """The tokenizer in a checkpoint folder, or bytes for a model with just that vocabulary.
+    """The tokenizer in a model's folder, or bytes for a model with just that vocabulary.
 
     ValueError when there is none, or when it has ids that a model of `vocab` rows does not know.
     """
-    folder = Path(source)
+    folder = Path(TRAINED.get(str(source), source))
     if (folder / FILE).exists():
         found = TiktokenTokenizer.load(folder)
     elif (folder / OWN).exists():

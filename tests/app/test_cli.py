@@ -33,8 +33,9 @@ def test_params_prints_the_exact_totals(capsys):
 
 def test_params_as_json_sums_to_the_total(capsys):
     found = json.loads(params(capsys, "kimi-k3", "--format", "json"))
-    assert found["text_params"] == TEXT
-    assert found["total_params"] == TEXT + found.get("vision_params", 0)
+    assert (found["text_params"], found["vision_params"]) == (TEXT, 447_358_976)
+    assert found["total_params"] == 2_779_931_837_184
+    assert (found["tensor_count"], found["checkpoint_bytes"]) == (497_220, 1_560_860_324_864)
     assert found["active_params"] == 104_189_614_848
     assert found["scale_bytes"] == 85_085_650_944
     columns = {"id", "title", "formula", "per_instance", "count", "total", "bytes"}

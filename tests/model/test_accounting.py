@@ -5,9 +5,11 @@ from model import meta
 from model.accounting import count, split, totals
 
 
-def test_the_released_text_model_has_the_published_counts(full):
+def test_the_release_has_the_published_counts(full):
     t = totals(full)
-    assert t.text == 2_779_484_478_208
+    assert (t.text, t.vision, t.total) == (2_779_484_478_208, 447_358_976, 2_779_931_837_184)
+    assert (t.difference("kimi-k3").tensors, t.difference("kimi-k3").bytes) == (0, 0)
+    assert t.difference("k3-random") is None
     assert t.padding == 2_208
     assert t.unused == 14_336
 

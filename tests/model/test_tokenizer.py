@@ -166,6 +166,7 @@ def test_without_the_package_its_name_is_said(folder, monkeypatch):
 
 def test_a_model_has_the_tokenizer_of_its_folder_or_bytes(tmp_path):
     assert isinstance(tokenizer_of("k3-random", 272), ByteTokenizer)
+    assert tokenizer_of("k3-tiny", 2048).vocab == 2048
     with pytest.raises(ValueError, match="has no tokenizer here"):
         tokenizer_of("kimi-k3", 163_840)
     BpeTokenizer([(104, 101)], ["[BOS]"]).save(tmp_path / "tokenizer.json")

@@ -138,12 +138,12 @@ def _totals(facts: Facts) -> None:
     t = facts.totals
     print(f"\n{facts.name}: {t.total:,} parameters")
     print(f"  {t.text:,} text parameters")
+    print(f"    {t.padding:,} of them A_log padding")
+    print(f"    {t.unused:,} of them never used (layer 0 self_attention_res)")
     if t.vision is not None:
         print(f"  {t.vision:,} vision parameters")
-    print(f"  {t.padding:,} of them A_log padding")
-    print(f"  {t.unused:,} never used (layer 0 self_attention_res)")
     print(f"  {t.active:,} active per token (head counted, lookup table not)")
-    print(f"  {t.active_with_table:,} with the lookup table, {t.active_without_head:,} without the head")
+    print(f"    {t.active_with_table:,} with the lookup table, {t.active_without_head:,} with neither")
     dtypes = ", ".join(f"{n:,} {dtype}" for dtype, n in t.storage.by_dtype.items())
     print(f"  {t.storage.tensors:,} tensors in the checkpoint: {dtypes}")
     print(f"  {t.storage.bytes:,} bytes, {t.storage.scale_bytes:,} of them MXFP4 scales (never parameters)")

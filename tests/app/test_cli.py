@@ -26,8 +26,8 @@ def test_params_prints_the_exact_totals(capsys):
     out = params(capsys)
     assert f"{TEXT:,} text parameters" in out
     assert "2,208 of them A_log padding" in out
-    assert "14,336 never used" in out
-    assert "105,364,019,968 with the lookup table, 103,015,209,728 without the head" in out
+    assert "14,336 of them never used" in out
+    assert "105,364,019,968 with the lookup table, 103,015,209,728 with neither" in out
     assert "85,085,650,944 of them MXFP4 scales" in out
 
 

@@ -21,30 +21,46 @@ SHORT = 4  # up to this many tokens the loop is faster
 
 def kda(q, k, v, decay, write, initial_state=None, cu_seqlens=None) -> tuple[Tensor, Tensor]:
     """Same arguments and results as `reference.kda`."""
-    batch, _, heads, key_dim = q.shape
+    sequences = q.shape[0] if cu_seqlens is None else len(cu_seqlens) - 1
     wide = torch.promote_types(q.dtype, torch.float32)
+    if initial_state is None:
+        states = q.new_zeros(sequences, q.shape[2], q.shape[3], v.shape[-1], dtype=wide)
+    else:
+        states = initial_state.to(wide, copy=True)  # an operator returns nothing that it was given
     if cu_seqlens is None:
-        state = q.new_zeros(batch, heads, key_dim, v.shape[-1], dtype=wide)
-        return _sequence(q, k, v, decay, write, state if initial_state is None else initial_state.to(wide))
-    bounds = cu_seqlens.tolist()
-    states = q.new_zeros(len(bounds) - 1, heads, key_dim, v.shape[-1], dtype=wide)
-    states = states if initial_state is None else initial_state.to(wide)
+        return _sequence(q, k, v, decay, write, states)
     runs = [
         _sequence(*(t[:, start:stop] for t in (q, k, v, decay, write)), states[n : n + 1])
-        for n, (start, stop) in enumerate(pairwise(bounds))
+        for n, (start, stop) in enumerate(pairwise(cu_seqlens.tolist()))
     ]
     return torch.cat([out for out, _ in runs], 1), torch.cat([state for _, state in runs])
 
 
 def _sequence(q, k, v, decay, write, state) -> tuple[Tensor, Tensor]:
     if q.shape[1] <= SHORT:
-        return reference.kda(q, k, v, decay, write, state)
+        return _loop(q, k, v, decay, write, state)
     outs = []
     for start in range(0, q.shape[1], SEGMENT):
         part = [t[:, start : start + SEGMENT] for t in (q, k, v, decay, write)]
         out, state = _segment(*part, state)
         outs.append(out)
     return torch.cat(outs, 1), state
+
+
+def _loop(q, k, v, decay, write, state) -> tuple[Tensor, Tensor]:
+    """The reference's steps as batched products over [B * heads]."""
+    batch, _, heads, _ = q.shape
+    fold = lambda t: t.to(state.dtype).transpose(1, 2).flatten(0, 1)  # noqa: E731
+    q, k, wanted, kept, write = fold(q), fold(k), fold(v), fold(decay).exp(), fold(write[..., None])
+    outs, state = [q.new_empty(len(q), 0, v.shape[-1])], state.flatten(0, 1)
+    for t in range(q.shape[1]):
+        now = slice(t, t + 1)
+        state = state * kept[:, now].mT
+        error = write[:, now] * (wanted[:, now] - torch.bmm(k[:, now], state))
+        state = torch.baddbmm(state, k[:, now].mT, error)
+        outs.append(torch.bmm(q[:, now], state))
+    out = torch.cat(outs, 1).unflatten(0, (batch, heads)).transpose(1, 2).contiguous()
+    return out.to(v.dtype), state.unflatten(0, (batch, heads))
 
 
 def _segment(q, k, v, decay, write, state) -> tuple[Tensor, Tensor]:

@@ -98,11 +98,12 @@ def _source(thing) -> str:
 def _listing(thing, attributes: tuple[str, ...], note: str = "") -> Listing:
     text = _source(thing)
     file = Path(inspect.getsourcefile(thing))
-    place = file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else thing.__module__
+    place = file.relative_to(ROOT).as_posix() if thing.__module__.startswith("model.") else thing.__module__
     name = f"{note} {thing.__name__}" if note == "used in" else thing.__name__
     label = f"{name} · {place}" + (f" · {note}" if note and note != "used in" else "")
     return Listing(label, text, lines_about(text, attributes))
 
 
 def _class_of(model: KimiK3, name: str) -> type:
-    return next(type(m) for m in model.modules() if type(m).__name__ == name)
+    """The class of that name, or the one of this model that extends it."""
+    return next(type(m) for m in model.modules() if name in (c.__name__ for c in type(m).__mro__))

@@ -57,6 +57,13 @@ class PackedExperts(ExpertsOnDemand):
             self.register_buffer(f"{matrix}_packed", packed)
             self.register_buffer(f"{matrix}_scale", scale)
 
+    def forward(self, z: Tensor, index: Tensor) -> Tensor:  # [B, T, latent], [B, T, top_k]
+        c = self.c
+        packed = [getattr(self, f"{matrix}_packed") for matrix in MATRICES]
+        scales = [getattr(self, f"{matrix}_scale") for matrix in MATRICES]
+        rows = ops.experts_mxfp4(z.flatten(0, 1), index.flatten(0, 1), packed, scales, c.gate_cap, c.up_cap)
+        return rows.unflatten(0, z.shape[:2])  # [B, T, top_k, latent]
+
     def stored(self, matrix: str, expert: int) -> tuple[Tensor, Tensor]:
         """Packed codes and scales, as the checkpoint has them."""
         return getattr(self, f"{matrix}_packed")[expert], getattr(self, f"{matrix}_scale")[expert]

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 
@@ -130,6 +131,8 @@ def _check(change: Intervention) -> None:
         raise ValueError("token: tokens are missing, the positions to change")
     if do == "patch" and not change.run:
         raise ValueError(f"{what}: patch needs the run to take values from")
+    if not math.isfinite(change.amount):
+        raise ValueError(f"{what}: amount is {change.amount}; expected a finite number")
     if not 0 <= change.low <= change.high <= 1:
         raise ValueError(f"{what}: low {change.low} and high {change.high} are shares, 0 <= low <= high <= 1")
 

@@ -1,0 +1,50 @@
+"""Run a prompt and look inside: `run = lab("Hello")`, then `run.lens`, `run.kda.half_life(0)`, ..."""
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor
+
+from model import load
+from model.edits import edits
+from model.intervene import Intervention
+from model.kimi_k3 import KimiK3
+from model.measure.stream import VIEWS, observe
+from model.presets import PRESETS
+from model.run import Run, pieces_of, tokenizer_named
+from model.tokenizer import Tokenizer
+from model.trace import Trace
+
+
+def lab(
+    prompt: str | Tensor,
+    model: str | KimiK3 = "k3-random",
+    interventions: Iterable[Intervention] = (),
+    sources: Mapping[str, Trace] | None = None,
+    views: Iterable[str] = VIEWS,
+) -> Run:
+    """Run a prompt, text or ids, through a model by name or a loaded one; an empty prompt is its first token.
+
+    Only what `views` read is kept. `interventions` change the pass; `sources` are runs to patch from.
+    """
+    named = isinstance(model, str)
+    loaded = load(model) if named else model
+    tokenizer = tokenizer_named(model if named else "", loaded.config.vocab)
+    ids = _ids(prompt, tokenizer, loaded)
+    seen = observe(loaded, ids, views, edits(loaded.config, interventions, sources))
+    return Run(
+        **vars(seen.trace),
+        model=loaded,
+        name=model if named else "model",
+        random_weights=model in PRESETS if named else None,
+        pieces=pieces_of(tokenizer, seen.trace.ids),
+        points=seen.points,
+    )
+
+
+def _ids(prompt: str | Tensor, tokenizer: Tokenizer | None, model: KimiK3) -> Tensor:
+    if not isinstance(prompt, str):
+        return torch.as_tensor(prompt)
+    if tokenizer is None:
+        raise ValueError("this model has no tokenizer here; give ids instead of text")
+    return torch.tensor(tokenizer.encode(prompt) or [model.config.bos])

@@ -1,0 +1,195 @@
+"""What the attention heads of a run show: the memory of KDA, the maps of MLA."""
+
+import numpy as np
+
+from model.measure import attention, binning, kda, memory
+from model.measure.picture import Picture
+from model.measure.views import View, chosen, layer_names
+
+PIXELS = 512  # side to which a map of a whole head is binned in a picture
+
+
+class KdaView(View):
+    """`run.kda`: how long the memory lasts, what is written to it and what is read from it."""
+
+    @property
+    def layers(self) -> list[int]:
+        return kda.kda_layers(self.run)
+
+    def half_life(self, layer: int) -> np.ndarray:
+        """Median tokens until half is forgotten, by head."""
+        return kda.half_life(self.run, self._own(layer))
+
+    def half_life_of_channels(self, layer: int) -> np.ndarray:
+        return kda.half_life_of_channels(self.run, self._own(layer))
+
+    def kept(self, layer: int) -> np.ndarray:
+        return kda.kept(self.run, self._own(layer))
+
+    def write_strength(self, layer: int) -> np.ndarray:
+        return kda.write_strength(self.run, self._own(layer))
+
+    def steps(self, layer: int) -> memory.Steps:
+        """State norm, erased, written and changed by token and head."""
+        return memory.steps(self.run, self._own(layer))
+
+    def reads(self, layer: int, head: int) -> np.ndarray:
+        """Weight of each earlier value in each read-out [T, T]."""
+        return memory.reads(self.run, self._own(layer), head)
+
+    def write(self, layer: int, head: int, token: int) -> memory.Write:
+        return memory.write_of(self.run, self._own(layer), head, token)
+
+    def state(self, layer: int, head: int, token: int) -> np.ndarray:
+        """Memory after a token [key channels, value channels]."""
+        return memory.state_after(self.run, self._own(layer), head, token)
+
+    def forms(self, layer: int) -> dict[str, float]:
+        """Error of each way to compute the layer."""
+        return memory.forms(self.run, self._own(layer))
+
+    def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
+        if layer is None:
+            _needs_layer(head)
+            lives = kda.half_lives(self.run)
+            note = (
+                "Tokens until half of what a key channel held is forgotten: median over tokens and channels."
+            )
+            more = {"rows": layer_names(self.run.config, list(lives)), "note": note, "meaning": "time"}
+            image = np.stack(list(lives.values())) if lives else np.zeros((0, 0))
+            return self.made(
+                "Half-life of the memory", image, "layer", "KDA head", "tokens", log=True, **more
+            )
+        if head is None:
+            note = "Median over the tokens."
+            more = {"meaning": "time", "log": True, "note": note}
+            image = self.half_life_of_channels(layer)
+            return self.made(f"Half-life, layer {layer}", image, "KDA head", "key channel", "tokens", **more)
+        note = "The read-out at a row is the sum of these weights times the values of the columns."
+        return _square(
+            self, f"Read-out of layer {layer}, head {head}", self.reads(layer, head), "signed", note
+        )
+
+    def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
+        layers = self.layers if layer is None else [self._own(layer)]
+        found = self.common() | {
+            "layers": np.array(layers),
+            "half_life": np.stack([self.half_life(n) for n in layers]),
+            "half_life_of_channels": np.stack([self.half_life_of_channels(n) for n in layers]),
+            "kept": np.stack([self.kept(n) for n in layers]),
+            "write": np.stack([self.write_strength(n) for n in layers]),
+        }
+        if layer is not None:
+            found |= vars(self.steps(layer))
+        if head is not None:
+            last = self.run.length - 1
+            found |= {"reads": self.reads(layer, head), "last_state": self.state(layer, head, last)}
+        return found
+
+    def _own(self, layer: int) -> int:
+        return chosen(layer, self.layers, "linear attention")
+
+
+class AttentionView(View):
+    """`run.attention`: the maps of full attention."""
+
+    @property
+    def layers(self) -> list[int]:
+        return attention.mla_layers(self.run)
+
+    def map(self, layer: int, head: int, rows=slice(None), columns=slice(None)) -> np.ndarray:
+        """Weights of a head, or an exact crop of them."""
+        return attention.attention_map(self.run, self._own(layer), head, rows, columns)
+
+    def score_parts(self, layer: int, head: int) -> tuple[np.ndarray, np.ndarray]:
+        """Scores from the head's own key and from the shared key."""
+        return attention.score_parts(self.run, self._own(layer), head)
+
+    def heads(self, layer: int) -> attention.Heads:
+        """Sink share, entropy, own share and gate by token and head."""
+        return attention.heads_summary(self.run, self._own(layer))
+
+    def tiles(self, layer: int, how: str = "max") -> list[binning.Binned]:
+        """Every head's map, binned so that all together stay small."""
+        count = attention.heads_of(self.run, self._own(layer))
+        side = binning.tile_side(count)
+        return [binning.binned(self.map(layer, head), side, how) for head in range(count)]
+
+    def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
+        if layer is None:
+            _needs_layer(head)
+            rows = [_mean(self.heads(n).entropy) for n in self.layers]
+            note = "Mean over the tokens after the first. 0: one token is read; large: many alike."
+            more = {"rows": layer_names(self.run.config, self.layers), "note": note}
+            image = np.stack(rows) if rows else np.zeros((0, 0))
+            return self.made("Entropy of attention", image, "layer", "MLA head", "nats", **more)
+        if head is not None:
+            image, note = (
+                self.map(layer, head),
+                "What a token (row) reads from earlier ones; a row sums to 1.",
+            )
+            return _square(self, f"Attention of layer {layer}, head {head}", image, "share", note)
+        return self._mosaic(layer)
+
+    def _mosaic(self, layer: int) -> Picture:
+        tiles = [tile.image for tile in self.tiles(layer)]
+        image, across = binning.mosaic(tiles)
+        side = tiles[0].shape[0]
+        absent, _ = binning.mosaic([np.triu(np.ones_like(tile), 1) for tile in tiles], across)
+        marks = [
+            (n // across * (side + 1), n % across * (side + 1) + side, str(n)) for n in range(len(tiles))
+        ]
+        note = "Rows are tokens that read, columns tokens that are read."
+        if side < self.run.length:
+            note += f" {self.run.length:,} tokens in {side} bins; a cell is the largest weight in it."
+        more = {
+            "meaning": "share",
+            "absent": absent != 0,  # NaN between the maps: absent too
+            "marks": marks,
+            "note": note,
+        }
+        return self.made(f"Attention of layer {layer}, all heads", image, "heads", "heads", "weight", **more)
+
+    def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
+        layers = self.layers if layer is None else [self._own(layer)]
+        heads = [self.heads(n) for n in layers]
+        names = [
+            n for n in ("sink", "entropy", "itself", "gate") if heads and getattr(heads[0], n) is not None
+        ]
+        found = self.common() | {"layers": np.array(layers)}
+        found |= {name: np.stack([getattr(h, name) for h in heads]) for name in names}
+        if head is not None:
+            own, shared = self.score_parts(layer, head)
+            found |= {"weights": self.map(layer, head), "own_score": own, "shared_score": shared}
+        elif layer is not None:
+            tiles = self.tiles(layer)
+            found |= {"tiles": np.stack([tile.image for tile in tiles]), "bounds": tiles[0].rows}
+        return found
+
+    def _own(self, layer: int) -> int:
+        return chosen(layer, self.layers, "attention map")
+
+
+def _square(view: View, title: str, image: np.ndarray, meaning: str, note: str) -> Picture:
+    """A map of tokens by tokens; what lies in the future is absent."""
+    small = binning.binned(image, PIXELS)
+    if meaning == "signed" and not small.exact:  # the largest weight of each cell, whichever its sign
+        low = binning.binned(-image, PIXELS).image
+        small = binning.Binned(np.where(low > small.image, -low, small.image), small.rows, small.columns)
+    if not small.exact:
+        note += f" {len(image):,} tokens in {len(small.image)} bins; a cell is the largest weight in it."
+    later = np.triu(np.ones(small.image.shape, dtype=bool), 1)
+    last, pieces = len(image) - 1, view.run.pieces
+    more = {"rows": pieces, "columns": pieces, "span": (0, last, 0, last), "absent": later}
+    more |= {"meaning": meaning, "log": meaning == "share", "note": note}
+    return view.made(title, small.image, "token", "token", "weight", **more)
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """Mean over the tokens after the first; NaN when there is none."""
+    return values[1:].mean(0) if len(values) > 1 else np.full(values.shape[1], np.nan)
+
+
+def _needs_layer(head: int | None) -> None:
+    if head is not None:
+        raise ValueError("a head is one of a layer: say which layer")

@@ -1,0 +1,130 @@
+"""A heat map as data: what the page, the SVG writer, a CSV file and a notebook all draw."""
+
+import base64
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+import numpy as np
+
+from model.measure import colours
+
+LOG_FLOOR = 1e-4  # lowest colour of a logarithmic scale, in parts of the highest value
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Values in rows and columns, with everything a reader needs to read them.
+
+    `span`: numbers of the first and last row, and of the first and last column, both ends included; a binned
+    map has fewer cells than numbers. Labels are by number, from the first on. `absent`: where there is
+    nothing to measure; NaN elsewhere was measured. `marks`: words at a cell, in place of numbered axes.
+    """
+
+    title: str
+    image: np.ndarray  # [rows, columns]
+    down: str
+    across: str
+    value: str  # what a cell says, with its unit
+    rows: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    span: tuple[int, int, int, int] | None = None
+    meaning: str = "amount"  # its colour map
+    log: bool = False
+    absent: np.ndarray | None = None
+    marks: Sequence[tuple[int, int, str]] = ()  # row, column, text
+    source: str = ""  # the model, and whether its weights are random
+    note: str = ""  # how it was computed
+
+    @property
+    def numbers(self) -> tuple[int, int, int, int]:
+        """`span`, or the indices of the cells when there is none."""
+        return self.span or (0, self.image.shape[0] - 1, 0, self.image.shape[1] - 1)
+
+    @property
+    def measured(self) -> np.ndarray:
+        """The values that are there, as one row; NaN among them."""
+        return self.image.ravel() if self.absent is None else self.image[~self.absent]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Values at both ends of the colour map: from 0; symmetric when signed; four decades when log."""
+        values = self.measured[np.isfinite(self.measured)]
+        if not values.size:
+            return 0.0, 1.0
+        if self.log:
+            positive = values[values > 0]
+            if not positive.size:
+                return 1.0, 10.0
+            top = float(positive.max())
+            return max(float(positive.min()), top * LOG_FLOOR), top
+        if self.meaning == "signed":
+            top = float(np.abs(values).max()) or 1.0
+            return -top, top
+        return 0.0, float(values.max()) if values.max() > 0 else 1.0
+
+    def shaded(self, dark: bool = False) -> np.ndarray:
+        """Colours of the cells [rows, columns, 4]."""
+        return colours.shade(self.image, self.range, self.meaning, dark, self.absent, self.log)
+
+    def png(self, dark: bool = False) -> bytes:
+        """The cells alone, one pixel each."""
+        return colours.png(self.shaded(dark))
+
+    def csv(self) -> str:
+        """A table with the labels as header; absent cells are empty, NaN is nan."""
+        top, _, left, _ = self.numbers
+        down, across = self.image.shape
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        names = [label(self.columns, i, self.numbers[2:], across, left) for i in range(across)]
+        writer.writerow([f"{self.down} / {self.across}", *names])
+        for i, row in enumerate(self.image):
+            absent = np.zeros(across, dtype=bool) if self.absent is None else self.absent[i]
+            cells = ["" if gone else _number(v) for v, gone in zip(row, absent, strict=True)]
+            writer.writerow([label(self.rows, i, self.numbers[:2], down, top), *cells])
+        return out.getvalue()
+
+    def minus(self, other: "Picture") -> "Picture":
+        """The difference of two pictures of one kind. ValueError when they do not fit."""
+        if self.image.shape != other.image.shape:
+            shapes = f"{self.image.shape} and {other.image.shape}"
+            raise ValueError(f"{self.title}: pictures of {shapes} cells have no difference")
+        change = self.image.astype(np.float64) - other.image
+        title, source = f"{self.title}, difference", f"{self.source} minus {other.source}"
+        return replace(self, image=change, title=title, source=source, meaning="signed", log=False)
+
+    def __repr__(self) -> str:
+        values = self.measured[np.isfinite(self.measured)]
+        size = f"{self.down} × {self.across}, {self.image.shape[0]} × {self.image.shape[1]}"
+        found = f"{values.min():.4g} to {values.max():.4g}" if values.size else "no finite value"
+        return f"{self.title} ({self.source}): {size}, {self.value} {found}"
+
+    def _repr_html_(self) -> str:
+        data = base64.b64encode(self.png()).decode()
+        height = max(120, min(480, 16 * self.image.shape[0]))
+        low, high = self.range
+        words = (
+            f"{self.down} down, {self.across} across; {self.value} from {low:.4g} to {high:.4g}. {self.note}"
+        )
+        return (
+            f"<figure><figcaption><b>{escape(self.title)}</b> {escape(self.source)}</figcaption>"
+            f'<img alt="{escape(repr(self))}" src="data:image/png;base64,{data}" '
+            f'style="image-rendering:pixelated;width:100%;max-width:720px;height:{height}px">'
+            f"<figcaption>{escape(words)}</figcaption></figure>"
+        )
+
+
+def label(labels: Sequence[str], cell: int, ends: tuple[int, int], cells: int, first: int) -> str:
+    """What stands beside a cell: its label, its number, or the numbers it pools."""
+    count = ends[1] - ends[0] + 1
+    start, stop = cell * count // cells, (cell + 1) * count // cells
+    if stop - start > 1:
+        return f"{first + start}-{first + stop - 1}"
+    return labels[start] if start < len(labels) else str(first + start)
+
+
+def _number(value) -> str:
+    return str(int(value)) if isinstance(value, np.integer) else f"{float(value):.7g}"

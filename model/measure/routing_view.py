@@ -1,0 +1,71 @@
+"""What a run shows of its experts."""
+
+import numpy as np
+
+from model.measure import overlap, routing
+from model.measure.picture import Picture
+from model.measure.views import View, chosen, layer_names, refused
+
+
+class RoutingView(View):
+    """`run.routing`: which experts the tokens went to."""
+
+    @property
+    def layers(self) -> list[int]:
+        return routing.moe_layers(self.run)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Tokens per expert [MoE layers, experts]."""
+        return routing.routing_counts(self.run)
+
+    def of(self, layer: int) -> routing.Routing:
+        """Indices, weights and margins of a layer."""
+        return routing.routing_of(self.run, chosen(layer, self.layers, "experts"))
+
+    def load(self, layer: int) -> np.ndarray:
+        """Summed weight per expert [experts]."""
+        return self.of(layer).load(self.run.config.experts)
+
+    def balance(self, layer: int) -> routing.Balance:
+        return routing.balance(self.of(layer).counts(self.run.config.experts))
+
+    def bias_effect(self, layer: int) -> routing.BiasEffect:
+        return routing.bias_effect(self.run, chosen(layer, self.layers, "experts"))
+
+    def output(self, layer: int) -> routing.Output:
+        return routing.output_of(self.run, chosen(layer, self.layers, "experts"))
+
+    def overlap(self) -> np.ndarray:
+        """Whether two layers group the tokens alike [MoE layers, MoE layers]."""
+        return overlap.of_layers([self.of(layer) for layer in self.layers], self.run.config.experts)
+
+    def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
+        refused(head, "routing")
+        c, tokens = self.run.config, self.run.length
+        if layer is not None:
+            note = (
+                f"Weights of the {c.top_k} chosen experts of each token; a column sums to {c.routed_scale:g}."
+            )
+            title, image = f"Experts of each token, layer {layer}", self.of(layer).lanes(c.experts).T
+            lanes = {"columns": self.run.pieces, "meaning": "share", "note": note}
+            return self.made(title, image, "expert", "token", "weight", **lanes)
+        layers = self.layers
+        note = f"Every row sums to {tokens:,} tokens x {c.top_k} = {tokens * c.top_k:,} choices."
+        ends = (0, len(layers) - 1, 0, c.experts - 1)
+        names = {"rows": layer_names(c, layers), "span": ends, "note": note}
+        return self.made("Tokens per expert", self.counts, "layer", "expert", "tokens", **names)
+
+    def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
+        layers = self.layers if layer is None else [chosen(layer, self.layers, "experts")]
+        found = [self.of(n) for n in layers]
+        return self.common() | {
+            "counts": np.stack([r.counts(self.run.config.experts) for r in found]),
+            "top_k": np.array(self.run.config.top_k),
+            "layers": np.array(layers),
+            "indices": np.stack([r.index for r in found]),
+            "weights": np.stack([r.weight for r in found]),
+            "margin": np.stack([r.margin for r in found]),
+            "entropy": np.stack([routing.score_entropy(self.run, n) for n in layers]),
+            "routed_share": np.stack([routing.output_of(self.run, n).routed_share for n in layers]),
+        }

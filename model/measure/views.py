@@ -1,0 +1,84 @@
+"""What a run shows of itself, view by view: numbers by name, one picture, one sentence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from model.config import Config
+from model.kimi_k3 import KimiK3
+from model.measure.picture import Picture
+from model.trace import Trace
+
+
+@dataclass(eq=False, repr=False)
+class Measured(Trace):
+    """A trace with what is needed to name its numbers: the model, and the text of its tokens."""
+
+    model: KimiK3
+    name: str = "model"
+    random_weights: bool | None = None  # None: not known
+    pieces: Sequence[str] = field(default=())
+
+    @property
+    def source(self) -> str:
+        """Whose numbers these are."""
+        return f"{self.name}, random weights" if self.random_weights else self.name
+
+    @property
+    def config(self) -> Config:
+        return self.model.config
+
+    @property
+    def length(self) -> int:
+        return self.ids.shape[1]
+
+
+class View:
+    """Shows itself in a notebook: its picture there, its sentence in a terminal."""
+
+    def __init__(self, run: Measured):
+        self.run = run
+
+    def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
+        """All layers at a glance; one layer; or one head of it."""
+        raise NotImplementedError
+
+    def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
+        """Every number behind the picture, by name."""
+        raise NotImplementedError
+
+    def common(self) -> dict[str, np.ndarray]:
+        """What each file says first: the model, how many tokens there were, and which."""
+        run = self.run
+        return {
+            "model": np.array(run.source),
+            "tokens": np.array(run.length),
+            "ids": run.ids[0].cpu().numpy(),
+        }
+
+    def made(self, title: str, image, down: str, across: str, value: str, **more) -> Picture:
+        return Picture(title, np.asarray(image), down, across, value, source=self.run.source, **more)
+
+    def __repr__(self) -> str:
+        return repr(self.picture())
+
+    def _repr_html_(self) -> str:
+        return self.picture()._repr_html_()
+
+
+def layer_names(config: Config, layers: Sequence[int]) -> list[str]:
+    """Layers with their kind, as an axis shows them."""
+    return [f"{config.kinds[i].upper()}{' dense' if i < config.dense_layers else ''} {i}" for i in layers]
+
+
+def chosen(layer: int, layers: Sequence[int], what: str) -> int:
+    """The layer itself. ValueError when it is not one of `layers`."""
+    if layer not in layers:
+        raise ValueError(f"layer {layer} has no {what}; these have: {', '.join(map(str, layers))}")
+    return layer
+
+
+def refused(head: int | None, view: str) -> None:
+    if head is not None:
+        raise ValueError(f"the view {view} has no heads to choose from")

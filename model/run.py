@@ -1,0 +1,96 @@
+"""The result of a forward pass that shows itself: `run.routing.load(3)`, `run.kda.half_life(0)`, ..."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+from model.kimi_k3 import KimiK3
+from model.measure.depth_views import DepthView, LensView
+from model.measure.difference import Difference, difference
+from model.measure.head_views import AttentionView, KdaView
+from model.measure.picture import Picture
+from model.measure.readings import Readings, readings
+from model.measure.routing_view import RoutingView
+from model.measure.stats import Statistics
+from model.measure.stream import VIEWS
+from model.measure.views import Measured, View
+from model.presets import TRAINED
+from model.tokenizer import Tokenizer
+from model.tokenizers import tokenizer_of
+from model.trace import Trace
+from model.trace import trace as plain_trace
+
+
+@dataclass(eq=False, repr=False)
+class Run(Measured):
+    """A forward pass that shows itself: `routing`, `kda`, `attention`, `depth`, `lens`."""
+
+    points: dict[str, Statistics] | None = None  # of every point, when the trace has not kept them all
+
+    @cached_property
+    def routing(self) -> RoutingView:
+        return RoutingView(self)
+
+    @cached_property
+    def kda(self) -> KdaView:
+        return KdaView(self)
+
+    @cached_property
+    def attention(self) -> AttentionView:
+        return AttentionView(self)
+
+    @cached_property
+    def depth(self) -> DepthView:
+        return DepthView(self)
+
+    @cached_property
+    def lens(self) -> LensView:
+        return LensView(self)
+
+    @cached_property
+    def readings(self) -> Readings:
+        """Everything small at once."""
+        return readings(self, points=self.points)
+
+    def view(self, name: str) -> View:
+        """A view by name. ValueError lists those there are."""
+        if name not in VIEWS:
+            raise ValueError(f"there is no view {name!r}; expected {', '.join(VIEWS)}")
+        return getattr(self, name)
+
+    def picture(self, view: str, layer: int | None = None, head: int | None = None) -> Picture:
+        return self.view(view).picture(layer, head)
+
+    def against(self, other: Trace) -> Difference:
+        """What is different in another run, where both have the same tokens."""
+        return difference(self, other)
+
+    def __repr__(self) -> str:
+        loss = self.lens.tokens.mean_loss
+        text = "".join(self.pieces[:40]) + ("…" if len(self.pieces) > 40 else "")
+        return f"{self.source}: {self.length:,} tokens, {text!r}, mean loss {loss:.4g} nats"
+
+    def _repr_html_(self) -> str:
+        return self.lens._repr_html_()
+
+
+def trace(model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None, images=None) -> Run:
+    """`model.trace.trace` whose result also shows itself, as far as it kept `points`."""
+    found = plain_trace(model, ids, points, edits, on_point, images)
+    tokenizer = tokenizer_named("", model.config.vocab)
+    return Run(**vars(found), model=model, pieces=pieces_of(tokenizer, found.ids))
+
+
+def tokenizer_named(name: str, vocab: int) -> Tokenizer | None:
+    """Tokenizer of a model by name or folder; None when its tokens have no text here."""
+    try:
+        return tokenizer_of(TRAINED.get(name, name), vocab)
+    except ValueError:
+        return None
+
+
+def pieces_of(tokenizer: Tokenizer | None, ids: Tensor) -> list[str]:
+    """Text of each token of the first sequence; its id where there is no tokenizer."""
+    first = ids[0].tolist()
+    return [str(i) for i in first] if tokenizer is None else [p.text for p in tokenizer.pieces(first)]

@@ -10,10 +10,10 @@ class Phase:
     rows: int  # per worker and step
 
 
-_STORIES = {"story": 0.20, "german": 0.07, "french": 0.07, "spanish": 0.07}
+_STORIES = {"story": 0.18, "german": 0.07, "french": 0.07, "spanish": 0.07}
 _TASKS = {
     "recall": 0.08, "keyvalue": 0.08, "short_repeat": 0.05, "repeat": 0.05, "copying": 0.03,
-    "arithmetic": 0.02, "counting": 0.01, "brackets": 0.01,
+    "arithmetic": 0.03, "counting": 0.02, "brackets": 0.01,
 }  # fmt: skip
 _TEXT = {
     "code": 0.08, "austen": 0.05, "glosses": 0.04, "bible": 0.03, "moby": 0.02, "speeches": 0.02,

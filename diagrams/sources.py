@@ -1,28 +1,61 @@
-"""Where a claim comes from: official file and lines, or a section of the report."""
+"""Where a claim comes from: official file and lines, a section of the report, or another kind of evidence."""
 
+import re
 from dataclasses import dataclass
 
+REPOSITORY = "moonshotai/Kimi-K3"
 REVISION = "f831ab66814297da540d832a5235f8e904f29d06"
-FILES = f"https://huggingface.co/moonshotai/Kimi-K3/blob/{REVISION}"
+FILES = f"https://huggingface.co/{REPOSITORY}/blob/{REVISION}"
+TREE = f"https://huggingface.co/{REPOSITORY}/tree/{REVISION}"
 REPORT = "https://arxiv.org/abs/2607.24653"
+
+# how sure a claim is, in plain words
+MARKS = {
+    "A": "read in the official file and checked a second, independent way",
+    "B": "one primary source",
+    "C": "secondary or inferred",
+    "M": "measured or computed, not read",
+}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One citation: what to print, where it leads, and the claim it supports."""
+    """One citation: what to print, where it leads ("" for nowhere), the claim it supports, how sure."""
 
     label: str
     url: str
     supports: str
+    mark: str = ""  # a key of MARKS; "" is the block's own
 
 
 def source_of(raw: dict) -> Source:
-    """From a YAML entry: {file, lines, for} or {report, for}. ValueError for anything else."""
-    supports = raw.get("for", "")
+    """From a YAML entry: {file, lines, for}, {report, for} or {also, for}. ValueError for anything else."""
+    supports, mark = raw.get("for", ""), raw.get("mark", "")
+    if mark and mark not in MARKS:
+        raise ValueError(f"source {raw!r}: mark is {mark!r}; expected one of {', '.join(MARKS)}")
     if "report" in raw:
-        return Source(f"tech report, {raw['report']}", REPORT, supports)
+        return Source(f"tech report, {raw['report']}", REPORT, supports, mark)
+    if "also" in raw:
+        return Source(raw["also"], "", supports, mark)
     if "file" not in raw:
-        raise ValueError(f"source {raw!r}; expected 'file' (with 'lines') or 'report'")
-    file, lines = raw["file"], str(raw.get("lines", ""))
+        raise ValueError(f"source {raw!r}; expected 'file' (with 'lines'), 'report' or 'also'")
+    return Source(f"{raw['file']} {raw.get('lines', '')}".strip(), _link(raw), supports, mark)
+
+
+def cited(text: str) -> list[Source]:
+    """The sources named in one line, "a.py 1-9; report 2.1": official ones get their link."""
+    return [_cited(part.strip()) for part in text.split(";") if part.strip()]
+
+
+def _cited(part: str) -> Source:
+    if file := re.match(r"(\w[\w.]*\.(?:py|json))(?: ([0-9]+(?:-[0-9]+)?))?", part):
+        return Source(part, _link({"file": file[1], "lines": file[2] or ""}), "")
+    if part.startswith("report"):
+        return Source(f"tech {part}", REPORT, "")
+    return Source(part, "", "")
+
+
+def _link(raw: dict) -> str:
+    lines = str(raw.get("lines", ""))
     anchor = "#" + "-".join(f"L{n}" for n in lines.split("-")) if lines else ""
-    return Source(f"{file} {lines}".strip(), f"{FILES}/{file}{anchor}", supports)
+    return f"{FILES}/{raw['file']}{anchor}"

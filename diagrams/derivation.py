@@ -1,0 +1,29 @@
+"""Derivations: why a block's equation is what it is, one Markdown file per block worth deriving."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from diagrams import formula
+from diagrams.facts import Facts
+
+FOLDER = Path(__file__).parent / "derivations"
+
+
+@cache
+def written() -> dict[str, str]:
+    """The texts as they stand in the files, by block; numbers of a model as {{formula}}."""
+    return {p.stem: p.read_text(encoding="utf-8") for p in sorted(FOLDER.glob("*.md"))}
+
+
+def derivation(facts: Facts, block_id: str) -> str:
+    """The text with the numbers of a model; "" without one, or when the model lacks a size it speaks of."""
+    text = written().get(block_id, "")
+    wanted = {name for part in _formulas(text) for name in formula.names(part)}
+    if wanted - facts.sizes.keys():
+        return ""
+    return re.sub(r"\{\{([^{}]+)\}\}", lambda m: f"{formula.evaluate(m[1], facts.sizes):,}", text)
+
+
+def _formulas(text: str) -> list[str]:
+    return re.findall(r"\{\{([^{}]+)\}\}", text)

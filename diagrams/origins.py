@@ -1,0 +1,202 @@
+"""Where a number on the page comes from: its formula filled in, the terms it is the sum of, or its source."""
+
+from dataclasses import dataclass
+
+from diagrams import formula, spec
+from diagrams.facts import BlockFacts, Facts
+from diagrams.sources import Source, source_of
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An answer to "where does this number come from?"."""
+
+    value: str
+    says: str
+    formula: str = ""
+    filled: str = ""
+    terms: tuple[tuple[str, int], ...] = ()  # they add up to the value
+    tensors: tuple[str, ...] = ()
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One line of the facts of a model: what it is, its value, and where that comes from."""
+
+    label: str
+    value: str
+    origin: Origin
+
+
+def of_block(facts: Facts, block: BlockFacts) -> Origin:
+    """The parameters of a block: counted on its tensors, or the sum of what is inside."""
+    if block.group:
+        says = "The sum of the blocks inside, over all their instances."
+        return Origin(f"{block.total:,}", says, terms=_inside(facts, block.id))
+    many = f"{block.per_instance:,} in each of {block.count} instances, {block.where}"
+    return Origin(
+        value=f"{block.total:,}",
+        says=f"Counted on the tensors: {many if block.count > 1 else block.where}.",
+        formula=block.params_formula,
+        filled=f"{block.params_filled} = {block.per_instance:,}",
+        tensors=tuple(name for name, _, _ in block.tensors),
+    )
+
+
+def of_share(facts: Facts, block: BlockFacts) -> Origin:
+    whole = facts.totals.total
+    return Origin(
+        value=f"{100 * block.share:.4g}%",
+        says="The parameters of the block over those of the whole model, vision half included.",
+        filled=f"{block.total:,} / {whole:,}",
+    )
+
+
+def headlines(facts: Facts) -> list[Headline]:
+    """The facts of a model, each with its origin."""
+    totals, c = facts.totals, facts.config
+    rows = [
+        ("parameters", f"{totals.total:,}", whole(facts)),
+        ("active for one token", f"{totals.active:,}", active(facts)),
+        ("layers", f"{c.layers} = {facts.kinds['kda']} KDA + {facts.kinds['mla']} MLA", layers(facts)),
+        ("routed experts", f"{c.experts}, {c.top_k} per token", experts(facts)),
+        ("context", f"{c.max_positions:,} tokens", context(facts)),
+        ("cache of a token", f"{_cache(facts):,} bytes", cache(facts)),
+        ("state of a sequence", f"{_state(facts):,} bytes", state(facts)),
+        ("checkpoint", f"{totals.storage.bytes:,} bytes", checkpoint(facts)),
+    ]
+    return [Headline(*row) for row in rows]
+
+
+def whole(facts: Facts) -> Origin:
+    t = facts.totals
+    terms = (("text", t.text), *((("vision tower and projector", t.vision),) if t.vision else ()))
+    inside = [(what, n) for what, n in (("padding of A_log", t.padding), ("never used", t.unused)) if n]
+    stored = "; of the text " + " and ".join(f"{n:,} are {what}" for what, n in inside) if inside else ""
+    return Origin(
+        value=f"{t.total:,}",
+        says=f"Counted on the module tree, which has every shape and no weights{stored}. "
+        "Packed bytes and scales are no parameters.",
+        terms=terms,
+        source=_index(facts, "names of all tensors and their size in all"),
+    )
+
+
+def active(facts: Facts) -> Origin:
+    """What works on one token: all but the lookup table and the experts that were not chosen."""
+    c, t = facts.config, facts.totals
+    table, routed = (facts.own_total(facts.blocks[i]) for i in ("token_embedding", "moe_experts"))
+    idle = routed - routed // c.experts * c.top_k
+    return Origin(
+        value=f"{t.active:,}",
+        says="All text parameters, less the lookup table (a token reads one row of it) and less the experts "
+        "that were not chosen. The output head is counted.",
+        terms=(
+            ("text", t.text),
+            ("token embedding", -table),
+            (f"{c.experts - c.top_k} of {c.experts} experts, in every MoE layer", -idle),
+        ),
+        source=_official(facts, {"report": "model table", "for": "104.2B activated", "mark": "A"}),
+    )
+
+
+def layers(facts: Facts) -> Origin:
+    c = facts.config
+    dense = "layer 0" if c.dense_layers == 1 else f"the first {c.dense_layers}"
+    return Origin(
+        value=f"{c.layers}",
+        says=f"One kind of attention per layer; {dense} with a dense FFN. Official lists count from 1.",
+        terms=(("KDA layers", facts.kinds["kda"]), ("MLA layers", facts.kinds["mla"])),
+        source=_config(facts, "num_hidden_layers, linear_attn_config, first_k_dense_replace"),
+    )
+
+
+def experts(facts: Facts) -> Origin:
+    c = facts.config
+    return Origin(
+        value=f"{c.experts}",
+        says=f"In each of {c.layers - c.dense_layers} layers. {c.shared_experts} shared ones always run "
+        "and are in neither number.",
+        source=_config(facts, "num_experts, num_experts_per_token, num_shared_experts"),
+    )
+
+
+def context(facts: Facts) -> Origin:
+    return Origin(
+        value=f"{facts.config.max_positions:,}",
+        says="A field of the configuration. Nothing in the text model encodes a position.",
+        source=_config(facts, "max_position_embeddings"),
+    )
+
+
+def cache(facts: Facts) -> Origin:
+    text = "mla_layers*(kv_rank + shared_key_dim)*2"
+    return Origin(
+        value=f"{_cache(facts):,}",
+        says="Latent and shared key of every MLA layer, in bf16 (2 bytes). KDA layers cache no tokens.",
+        formula=text,
+        filled=formula.filled(text, sizes(facts)),
+        source=_config(facts, "kv_lora_rank, qk_rope_head_dim, full_attn_layers"),
+    )
+
+
+def state(facts: Facts) -> Origin:
+    text = "kda_layers*kda_heads*kda_head_dim*kda_head_dim*4"
+    return Origin(
+        value=f"{_state(facts):,}",
+        says="One matrix per KDA head in float32 (4 bytes), whatever the length of the text; the last inputs "
+        "of the convolutions come on top.",
+        formula=text,
+        filled=formula.filled(text, sizes(facts)),
+        source=_config(facts, "linear_attn_config num_heads, head_dim, kda_layers"),
+    )
+
+
+def checkpoint(facts: Facts) -> Origin:
+    storage, difference = facts.totals.storage, facts.totals.difference(facts.name)
+    checked = ""
+    if difference is not None:
+        checked = (
+            f" Difference to the official index: {difference.tensors} tensors, {difference.bytes} bytes."
+        )
+    return Origin(
+        value=f"{storage.bytes:,}",
+        says=f"{storage.tensors:,} tensors in the official layout, each by shape and type.{checked}",
+        source=_index(facts, "total_size"),
+    )
+
+
+def sizes(facts: Facts) -> dict[str, int | float]:
+    """The sizes of a model with its counts: layers of each kind and parameters."""
+    c, t = facts.config, facts.totals
+    counts = {"kda_layers": facts.kinds["kda"], "mla_layers": facts.kinds["mla"]}
+    counts |= {"moe_layers": c.layers - c.dense_layers, "total": t.total, "active": t.active, "text": t.text}
+    return facts.sizes | counts | {"checkpoint_bytes": t.storage.bytes, "tensors": t.storage.tensors}
+
+
+def _cache(facts: Facts) -> int:
+    return int(formula.evaluate("mla_layers*(kv_rank + shared_key_dim)*2", sizes(facts)))
+
+
+def _state(facts: Facts) -> int:
+    return int(formula.evaluate("kda_layers*kda_heads*kda_head_dim*kda_head_dim*4", sizes(facts)))
+
+
+def _inside(facts: Facts, group: str) -> tuple[tuple[str, int], ...]:
+    children = facts.view.children(None if group == "kimi_k3" else group)
+    found = [facts.block(i) for i in children if i in spec.blocks()]
+    return tuple((f"{b.title} × {b.count}" if b.count > 1 else b.title, b.total) for b in found if b.total)
+
+
+def _config(facts: Facts, keys: str) -> Source | None:
+    return _official(facts, {"file": "config.json", "for": keys})
+
+
+def _index(facts: Facts, what: str) -> Source | None:
+    return _official(facts, {"file": "model.safetensors.index.json", "for": what})
+
+
+def _official(facts: Facts, raw: dict) -> Source | None:
+    """Only the release itself has official files."""
+    return source_of(raw) if facts.name == "kimi-k3" else None

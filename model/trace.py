@@ -11,7 +11,26 @@ from model.kimi_k3 import KimiK3
 from model.tracing import record, watch
 from model.vision import Images
 
-_LAYERS = "language_model.model.layers."
+_TEXT = "language_model.model."
+_LAYERS = f"{_TEXT}layers."
+# neutral name -> point; what a model does not have is left out
+WHOLE = {
+    "vision_tower.out": "vision_tower",
+    "mm_projector.out": "mm_projector",
+    "output_attn_res.probs": f"{_TEXT}output_attn_res.probs",
+    "output_attn_res.mixed": f"{_TEXT}output_attn_res",
+    "final_norm.out": f"{_TEXT}norm",
+}
+IN_LAYER = {
+    "self_attention_res.probs": "self_attention_res.probs",
+    "self_attention_res.mixed": "self_attention_res",
+    "self_attn.out": "self_attn",
+    "mlp_res.probs": "mlp_res.probs",
+    "mlp_res.mixed": "mlp_res",
+    "router.margin": "block_sparse_moe.gate.margin",
+    "ffn.out": "block_sparse_moe",
+    "prefix_sum": "prefix_sum",
+}
 
 
 @dataclass
@@ -64,19 +83,10 @@ def check_ids(model: KimiK3, ids: Tensor) -> Tensor:
 def official_trace(model: KimiK3, ids: Tensor, edits=None, images: Images | None = None) -> dict[str, Tensor]:
     """The inner tensors of a pass under framework-neutral names (`layers.N.router.topk_idx`, ...)."""
     run = trace(model, ids, edits=edits, images=images)
-    values, c = run.values, model.config
-    text = "language_model.model."
-    out = {
-        "token_ids": run.ids,
-        "logits": run.logits,
-        "final_norm.out": values[text + "norm"],
-        "output_attn_res.probs": values[text + "output_attn_res.probs"],
-        "output_attn_res.mixed": values[text + "output_attn_res"],
-    }
-    if images is not None:
-        out |= {f"{name}.out": values[name] for name in ("vision_tower", "mm_projector")}
-    for layer in range(c.layers):
-        out |= layer_tensors(run, layer, c)
+    out = {"token_ids": run.ids, "logits": run.logits}
+    out |= {name: run.values[point] for name, point in WHOLE.items() if point in run.values}
+    for layer in range(model.config.layers):
+        out |= layer_tensors(run, layer, model.config)
     return {name: value.contiguous() for name, value in out.items()}
 
 
@@ -86,25 +96,20 @@ def layer_tensors(run: Trace, layer: int, c: Config) -> dict[str, Tensor]:
 
 
 def _layer(run: Trace, layer: int, c: Config) -> dict[str, Tensor]:
-    get = lambda point: run.layer(layer, point)  # noqa: E731
-    dense = layer < c.dense_layers
-    out = {
-        "prefix_sum": get("prefix_sum"),
-        "num_blocks": torch.tensor([layer // c.block + 1]),
-        "self_attn.out": get("self_attn"),
-        "ffn.out": get("mlp" if dense else "block_sparse_moe"),
-        "mlp_res.probs": get("mlp_res.probs"),
-        "mlp_res.mixed": get("mlp_res"),
-    }
-    if c.candidates(layer, "attn") > 1:
-        out["self_attention_res.probs"] = get("self_attention_res.probs")
-        out["self_attention_res.mixed"] = get("self_attention_res")
-    if not dense:
+    points = IN_LAYER | ({"ffn.out": "mlp"} if layer < c.dense_layers else {})
+    out = {n: run.layer(layer, p) for n, p in points.items() if f"{_LAYERS}{layer}.{p}" in run.values}
+    if c.block:
+        out["num_blocks"] = torch.tensor([layer // c.block + 1])
+    if c.block and c.candidates(layer, "attn") == 1:  # the release skips this mix
+        del out["self_attention_res.mixed"]
+    if layer >= c.dense_layers:
         out |= _router(run, layer)
     if c.kinds[layer] == "kda":
-        out["kda.final_state_vk"] = get("self_attn.delta_rule.state").transpose(-1, -2)
+        state = run.layer(layer, "self_attn.delta_rule.state")
+        out["kda.final_state_vk"] = state.transpose(-1, -2)
         for name in "qkv":
-            out[f"kda.conv_state_{name}"] = _last_inputs(get(f"self_attn.{name}_proj"), c.conv)
+            inputs = run.layer(layer, f"self_attn.{name}_proj")
+            out[f"kda.conv_state_{name}"] = _last_inputs(inputs, c.conv)
     return out
 
 
@@ -113,7 +118,6 @@ def _router(run: Trace, layer: int) -> dict[str, Tensor]:
     return {
         "router.topk_idx": index,
         "router.topk_weight": run.layer(layer, "block_sparse_moe.gate.topk_weight").gather(-1, order),
-        "router.margin": run.layer(layer, "block_sparse_moe.gate.margin"),
     }
 
 

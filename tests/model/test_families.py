@@ -10,6 +10,7 @@ from model.accounting import count
 from model.init import random_model
 from model.norm import widen
 from model.presets import KIMI_LINEAR
+from model.trace import official_trace
 
 
 def small_linear():
@@ -41,6 +42,17 @@ def test_kimi_linear_runs_and_decodes():
     whole, cache = model(ids), model.new_cache()
     steps = torch.cat([model(ids[:, t : t + 1], cache) for t in range(9)], 1)
     torch.testing.assert_close(steps, whole, rtol=0, atol=1e-12)
+
+
+def test_kimi_linear_traces_what_it_has():
+    tensors = official_trace(random_model(small_linear()), torch.tensor([[1, 2, 3]]))
+    assert {
+        "logits",
+        "layers.0.kda.final_state_vk",
+        "layers.1.self_attn.out",
+        "layers.2.router.margin",
+    } <= set(tensors)
+    assert not [name for name in tensors if "_res." in name or "num_blocks" in name]
 
 
 def test_softplus_decay_has_no_floor():

@@ -5,6 +5,7 @@ from functools import cached_property, lru_cache
 
 from diagrams import code, formula, spec
 from diagrams.instances import instances, is_parameter, layer_of, parameters, resolve
+from diagrams.shapes import Step
 from diagrams.sources import Source, source_of
 from diagrams.spec import Block
 from model import meta
@@ -14,7 +15,8 @@ from model.kimi_k3 import KimiK3
 from model.tensors import Layout
 
 # what concrete shapes are shown for: batch, length, and one image of N patches that becomes M rows
-EXAMPLE = {"B": 1, "T": 17, "N": 64, "M": 16}
+STEP = Step()
+EXAMPLE = STEP.sizes | {"N": 64, "M": 16}
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Facts:
         self.model = model
         self.config: Config = model.config
         self.sizes = self.config.sizes() | EXAMPLE
-        self._blocks: dict[str, BlockFacts] = {}
+        self._blocks: dict[tuple[str, int | None], BlockFacts] = {}
 
     @staticmethod
     @lru_cache(maxsize=8)
@@ -103,12 +105,13 @@ class Facts:
         """Layers by kind of attention."""
         return {kind: self.config.kinds.count(kind) for kind in ("kda", "mla")}
 
-    @property
+    @cached_property
     def blocks(self) -> dict[str, Block]:
         """The blocks that this model has, by id, in the order of the view."""
-        return {i: b for i, b in spec.blocks().items() if self._has(b.needs)}
+        family = self.config.family
+        return {i: b.of_family(family) for i, b in spec.blocks().items() if self._has(b.needs)}
 
-    @property
+    @cached_property
     def view(self) -> spec.View:
         """The part of the picture that this model has."""
         drawn = spec.view("model")
@@ -116,7 +119,7 @@ class Facts:
         return drawn.of(lambda node: node in self.blocks or node in io)
 
     def _has(self, needed: str) -> bool:
-        return not needed or getattr(self.config, needed) is not None
+        return not needed or getattr(self.config, needed) not in (None, False)
 
     def rows(self) -> list[Row]:
         """Leaf blocks that own parameters; their totals add up to the model's."""
@@ -142,29 +145,50 @@ class Facts:
     def layer_total(self, layer: int) -> int:
         return count(self.model.language_model.model.layers[layer])
 
-    def shape(self, text: str, path: str = "") -> tuple[str, str]:
-        """A shape expression as written, and with the numbers of this model."""
-        values = self.sizes
+    def shape(
+        self, text: str, path: str = "", step: Step = STEP, context: bool = False
+    ) -> tuple[str, str]:
+        """A shape expression as written, and with the numbers of this model; see `Step.symbolic`."""
+        text = step.symbolic(text, context)
+        values = self.sizes | step.sizes
         if "candidates" in text and path:
             values = values | {"candidates": self.model.get_submodule(path).candidates}
         if "candidates" in text and not path:
             return text, ""
         return text, "[" + ", ".join(str(n) for n in formula.shape(text, values)) + "]"
 
-    def block(self, block_id: str) -> BlockFacts:
-        """ValueError when there is no such block."""
-        if block_id not in self._blocks:
-            self._blocks[block_id] = self._describe(block_id)
-        return self._blocks[block_id]
+    def block(self, block_id: str, layer: int | None = None) -> BlockFacts:
+        """A block in the whole model, or its instance in one layer. ValueError when there is no such block."""
+        if layer is not None and layer not in self.block(block_id).layers:
+            layer = None
+        if (block_id, layer) not in self._blocks:
+            self._blocks[block_id, layer] = self._describe(block_id, layer)
+        return self._blocks[block_id, layer]
 
-    def _describe(self, block_id: str) -> BlockFacts:
+    def own(self, block_id: str, layer: int | None = None) -> list[str]:
+        """Parameters of a block and of all inside it, by full path."""
+        table = self.blocks
+        ids = table if block_id == "kimi_k3" else (block_id, *self.view.inside(block_id))
+        leaves = [table[i] for i in ids if i in table]
+        return [
+            name
+            for block in leaves
+            for path in self.instances(block)
+            if layer is None or layer_of(path) == layer
+            for name in parameters(self.model, block, path)
+        ]
+
+    def _describe(self, block_id: str, layer: int | None) -> BlockFacts:
         table = self.blocks
         if block_id not in table:
             raise ValueError(f"{self.name} has no block {block_id!r}; known: {', '.join(table)}")
         block = table[block_id]
-        paths = self.instances(block)
+        paths = [p for p in self.instances(block) if layer is None or layer_of(p) == layer]
         group = block_id in spec.groups()
-        total = self.group_total(block_id) if group else self.own_total(block)
+        if layer is None:
+            total = self.group_total(block_id) if group else self.own_total(block)
+        else:
+            total = sum(self.model.get_parameter(name).numel() for name in self.own(block_id, layer))
         each = {count(self.model.get_submodule(p)) for p in paths} if group else {self.per_instance(block)}
         layers = sorted({layer for p in paths if (layer := layer_of(p)) is not None})
         listings = code.listings(self.model, block)
@@ -189,23 +213,43 @@ class Facts:
             count=len(paths),
             total=total,
             share=total / self.totals.total,
-            where=self._where(layers, len(paths)),
+            where=self._where(layers, len(paths)) if layer is None else f"in layer {layer}",
             layers=layers,
-            inputs=self._inputs(block_id),
-            outputs=[(point, *self.shape(s, self._mix(block, paths))) for point, s in block.out.items()],
-            tensors=self._tensors(block, paths[0]),
+            inputs=self.inputs(block_id),
+            outputs=self.outputs(block_id, STEP, paths[-1]),
+            tensors=self._tensors(block, paths[0], layer is not None),
         )
 
-    def edge_label(self, edge: spec.Edge) -> list[str]:
+    def bytes(self, block_id: str, layer: int | None = None) -> int:
+        """What a block takes in a checkpoint, all instances or the one of a layer."""
+        return self.layout.storage(self.own(block_id, layer)).bytes
+
+    def edge_label(self, edge: spec.Edge, step: Step = STEP) -> list[str]:
         """Symbolic and concrete shape of what flows along an edge, shapes of equal points once."""
         if edge.shape:
-            return list(self.shape(edge.shape))
-        block = spec.blocks()[edge.source]
+            return list(self.shape(edge.shape, "", step, edge.context))
+        block = self.blocks[edge.source]
         shapes = [block.out[p] for p in edge.points or block.out if p in block.out] or list(
             block.out.values()
         )
-        symbolic = list(dict.fromkeys(shapes))
-        return [" ".join(symbolic), " ".join(self.shape(s)[1] for s in symbolic)]
+        pairs = [self.shape(s, "", step, edge.context) for s in dict.fromkeys(shapes)]
+        return [" ".join(symbolic for symbolic, _ in pairs), " ".join(concrete for _, concrete in pairs)]
+
+    def inputs(self, block_id: str, step: Step = STEP) -> list[tuple[str, str, str]]:
+        """What a block reads: title of the source, symbolic and concrete shape."""
+        titles = {b.id: b.title for b in self.blocks.values()}
+        titles |= {n.id: n.title for n in self.view.nodes if n.title}
+        return [(titles[e.source], *self.edge_label(e, step)) for e in self._into(block_id)]
+
+    def outputs(self, block_id: str, step: Step = STEP, path: str = "") -> list[tuple[str, str, str]]:
+        """What a block gives: point, symbolic and concrete shape; of the instance at `path`."""
+        block, edges = self.blocks[block_id], self._into(block_id)
+        context = bool(edges) and all(e.context for e in edges)
+        at = self._mix(block, [path] if path else self.instances(block))
+        return [(point, *self.shape(s, at, step, context)) for point, s in block.out.items()]
+
+    def _into(self, block_id: str) -> list[spec.Edge]:
+        return [e for e in self.view.edges if e.target == block_id]
 
     def _row(self, block: Block) -> Row:
         each, many = self.per_instance(block), len(self.instances(block))
@@ -247,18 +291,12 @@ class Facts:
             text = f"in {len(layers)} of {self.config.layers} layers: {ranges(layers)}"
         return text if many == len(layers) else f"{many // len(layers)} {text}"
 
-    def _inputs(self, block_id: str) -> list[tuple[str, str, str]]:
-        titles = {b.id: b.title for b in self.blocks.values()}
-        titles |= {n.id: n.title for n in self.view.nodes if n.title}
-        edges = [e for e in self.view.edges if e.target == block_id]
-        return [(titles[e.source], *self.edge_label(e)) for e in edges]
-
-    def _tensors(self, block: Block, path: str) -> list[tuple[str, tuple[int, ...], int]]:
+    def _tensors(self, block: Block, path: str, named: bool) -> list[tuple[str, tuple[int, ...], int]]:
         rows = []
         for leaf in block.leaves:
             full = resolve(path, leaf)
             if is_parameter(self.model, full):
-                rows.append(_tensor(full, tuple(self.model.get_parameter(full).shape)))
+                rows.append(_tensor(full, tuple(self.model.get_parameter(full).shape), named))
         return rows
 
 
@@ -273,10 +311,10 @@ def ranges(numbers: list[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
-def _tensor(path: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...], int]:
-    """Official name with L for the layer and E for the expert, its shape, and all its elements."""
+def _tensor(path: str, shape: tuple[int, ...], named: bool) -> tuple[str, tuple[int, ...], int]:
+    """Official name with L for the layer (its number when `named`) and E for the expert; shape; elements."""
     layer = layer_of(path)
-    name = path if layer is None else path.replace(f".layers.{layer}.", ".layers.L.")
+    name = path if layer is None or named else path.replace(f".layers.{layer}.", ".layers.L.")
     name = name.replace(".blocks.0.", ".blocks.N.")
     elements = 1
     for n in shape:

@@ -69,7 +69,7 @@ def _instances(
     return tuple(
         path
         for path, module in _modules(model).items()
-        if type(module).__name__ in of
+        if any(cls.__name__ in of for cls in type(module).__mro__)
         and any(p.fullmatch(path) for p in patterns)
         and all(exists(model, resolve(path, leaf)) for leaf in leaves)
     )

@@ -48,6 +48,10 @@ class Block:
     others: tuple[dict, ...] = ()
     confidence: str = "A"
     needs: str = ""  # the Config field without which a model has no such block
+    kimi_linear: "Block | None" = None  # the same role in the older family, where it is built differently
+
+    def of_family(self, family: str) -> "Block":
+        return self.kimi_linear if family == "kimi-linear" and self.kimi_linear else self
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class Edge:
     label: str = ""
     shape: str = ""
     loop: bool = False
+    context: bool = False  # in decoding it carries the whole context, not the new token alone
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,12 @@ def groups() -> set[str]:
 
 def _block(path: Path) -> Block:
     raw = yaml.safe_load(path.read_text())
+    other = raw.pop("kimi_linear", None)
+    block = _read(path, dict(raw))
+    return replace(block, kimi_linear=_read(path, raw | other)) if other else block
+
+
+def _read(path: Path, raw: dict) -> Block:
     raw["symbols"] = tuple(_record(path, Symbol, _renamed(s, "is", "is_")) for s in raw.get("symbols", ()))
     for name in ("of", "at", "leaves", "optional", "others", "sources"):
         value = raw.get(name, ())

@@ -9,14 +9,16 @@ from model.config import Config
 from model.init import build, random_model
 from model.kimi_k3 import KimiK3
 from model.presets import META_ONLY, PRESETS, TRAINED, preset
+from model.run import Run, trace
 from model.save import save_pretrained
 from model.tensors import cast
-from model.trace import Trace, trace
+from model.trace import Trace
 
 __all__ = [
     "Checkpoint",
     "Config",
     "KimiK3",
+    "Run",
     "Trace",
     "config_of",
     "load",

@@ -16,7 +16,7 @@ from model.measure.stats import Statistics
 from model.measure.stream import VIEWS
 from model.measure.views import Measured, View
 from model.presets import TRAINED
-from model.tokenizer import Tokenizer
+from model.tokenizer import ByteTokenizer, Tokenizer
 from model.tokenizers import tokenizer_of
 from model.trace import Trace
 from model.trace import trace as plain_trace
@@ -83,7 +83,9 @@ def trace(model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None, im
 
 
 def tokenizer_named(name: str, vocab: int) -> Tokenizer | None:
-    """Tokenizer of a model by name or folder; None when its tokens have no text here."""
+    """Tokenizer of a model by name or folder ("": not known); None when its tokens have no text here."""
+    if not name:
+        return ByteTokenizer() if vocab == ByteTokenizer.vocab else None
     try:
         return tokenizer_of(TRAINED.get(name, name), vocab)
     except ValueError:

@@ -66,6 +66,28 @@ def score_parts(trace: Trace, layer: int, head: int) -> tuple[np.ndarray, np.nda
 
 
 @torch.no_grad()
+def shared_key_share(trace: Trace, layer: int) -> np.ndarray:
+    """Part of each head's score differences that the shared key makes: [heads], NaN with one token.
+
+    Variance of its part over what a token may read, over that variance plus the own key's: a constant in a
+    row changes nothing, so each row is taken from its mean. Mean over the tokens after the first.
+    """
+    found = []
+    for head in range(heads_of(trace, layer)):
+        spread = [_row_variance(part.double())[1:].mean() for part in scores(trace, layer, head)]
+        found.append(spread[1] / (spread[0] + spread[1]))
+    return array(torch.stack(found))
+
+
+def _row_variance(part: Tensor) -> Tensor:
+    """Variance of each row [T, T] over the columns up to its own."""
+    seen = torch.ones_like(part).tril()
+    count = seen.sum(-1)
+    mean = (part * seen).sum(-1) / count
+    return ((part - mean[:, None]).square() * seen).sum(-1) / count
+
+
+@torch.no_grad()
 def heads_summary(trace: Trace, layer: int) -> Heads:
     """Sink share, entropy, own share and output gate of every head at every token."""
     columns = []

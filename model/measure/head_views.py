@@ -105,6 +105,10 @@ class AttentionView(View):
         """Scores from the head's own key and from the shared key."""
         return attention.score_parts(self.run, self._own(layer), head)
 
+    def shared_key_share(self, layer: int) -> np.ndarray:
+        """How much of the spread of each head's scores comes from the shared key [heads]."""
+        return attention.shared_key_share(self.run, self._own(layer))
+
     def heads(self, layer: int) -> attention.Heads:
         """Sink share, entropy, own share and gate by token and head."""
         return attention.heads_summary(self.run, self._own(layer))
@@ -136,14 +140,14 @@ class AttentionView(View):
         image, across = binning.mosaic(tiles)
         side = tiles[0].shape[0]
         absent, _ = binning.mosaic([np.triu(np.ones_like(tile), 1) for tile in tiles], across)
-        marks = [
-            (n // across * (side + 1), n % across * (side + 1) + side, str(n)) for n in range(len(tiles))
-        ]
+        corners = [divmod(n, across) for n in range(len(tiles))]
+        marks = [(i * (side + 1), j * (side + 1) + side, str(n)) for n, (i, j) in enumerate(corners)]
         note = "Rows are tokens that read, columns tokens that are read."
         if side < self.run.length:
             note += f" {self.run.length:,} tokens in {side} bins; a cell is the largest weight in it."
         more = {
             "meaning": "share",
+            "log": True,
             "absent": absent != 0,  # NaN between the maps: absent too
             "marks": marks,
             "note": note,
@@ -158,6 +162,7 @@ class AttentionView(View):
         ]
         found = self.common() | {"layers": np.array(layers)}
         found |= {name: np.stack([getattr(h, name) for h in heads]) for name in names}
+        found["shared_key_share"] = np.stack([self.shared_key_share(n) for n in layers])
         if head is not None:
             own, shared = self.score_parts(layer, head)
             found |= {"weights": self.map(layer, head), "own_score": own, "shared_score": shared}

@@ -52,6 +52,14 @@ def test_both_keys_together_are_the_score(run):
     np.testing.assert_allclose(total, attention.probs(run, LAYER, 4), rtol=1e-5)
 
 
+def test_share_of_the_shared_key(run):
+    found = attention.shared_key_share(run, LAYER)
+    own, shared = attention.score_parts(run, LAYER, 2)
+    spread = [np.mean([np.var(part[t, : t + 1]) for t in range(1, 50)]) for part in (own, shared)]
+    assert found[2] == pytest.approx(spread[1] / sum(spread), rel=1e-5)
+    assert found.shape == (6,)
+
+
 def test_summary_of_the_heads(run):
     found = attention.heads_summary(run, LAYER)
     p = run.layer(LAYER, "self_attn.attention.probs")[0].numpy()  # [heads, T, T]

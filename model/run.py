@@ -6,10 +6,12 @@ from functools import cached_property
 from torch import Tensor
 
 from model.kimi_k3 import KimiK3
+from model.measure import plots
 from model.measure.depth_views import DepthView, LensView
 from model.measure.difference import Difference, difference
 from model.measure.head_views import AttentionView, KdaView
 from model.measure.picture import Picture
+from model.measure.plots import Where
 from model.measure.readings import Readings, readings
 from model.measure.routing_view import RoutingView
 from model.measure.stats import Statistics
@@ -59,8 +61,21 @@ class Run(Measured):
             raise ValueError(f"there is no view {name!r}; expected {', '.join(VIEWS)}")
         return getattr(self, name)
 
-    def picture(self, view: str, layer: int | None = None, head: int | None = None) -> Picture:
-        return self.view(view).picture(layer, head)
+    def picture(
+        self,
+        view: str,
+        layer: int | None = None,
+        head: int | None = None,
+        plot: str = "",
+        token: int | None = None,
+    ) -> Picture:
+        """The picture of a view, or one of its further `plots`. ValueError for what it does not have."""
+        shown = self.view(view)
+        if plot:
+            return plots.plot(self, view, plot, Where(layer, head, token))
+        if token is not None:
+            raise ValueError(f"the picture of {view} shows every token: there is none to choose")
+        return shown.picture(layer, head)
 
     def against(self, other: Trace) -> Difference:
         """What is different in another run, where both have the same tokens."""

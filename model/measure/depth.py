@@ -1,5 +1,6 @@
 """The running sum over depth, and from which depth each mix reads."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,17 +56,19 @@ def points(config, layer: int) -> list[str]:
 def residual(trace: Trace) -> Residual:
     """RMS and largest absolute value of `prefix_sum` by layer and token."""
     layers = layers_with(trace, "prefix_sum")
-    sums = [trace.layer(layer, "prefix_sum")[0] for layer in layers]
-    rms = torch.stack([x.square().mean(-1).sqrt() for x in sums])
-    peak = torch.stack([x.abs().amax(-1) for x in sums])
-    return Residual(tuple(layers), array(rms), array(peak))
+    peak = torch.stack([trace.layer(layer, "prefix_sum")[0].abs().amax(-1) for layer in layers])
+    return Residual(tuple(layers), np.stack([size(trace, layer) for layer in layers]), array(peak))
+
+
+def size(trace: Trace, layer: int, point: str = "prefix_sum") -> np.ndarray:
+    """RMS of the running sum that a layer returns: [T]."""
+    return array(trace.layer(layer, point)[0].square().mean(-1).sqrt())
 
 
 def resets(trace: Trace) -> tuple[Reset, ...]:
     """The running sum before and after each start of a block."""
-    rms = lambda x: array(x[0].square().mean(-1).sqrt())  # noqa: E731
     return tuple(
-        Reset(layer, rms(trace.layer(layer, "block_store")), rms(trace.layer(layer, "attn_sum")))
+        Reset(layer, size(trace, layer, "block_store"), size(trace, layer, "attn_sum"))
         for layer in layers_with(trace, "block_store")
     )
 
@@ -99,6 +102,16 @@ def table(rows: list[np.ndarray]) -> np.ndarray:
         line[: len(row) - 1] = row[:-1]
         line[-1] = row[-1]
     return image
+
+
+def source_names(candidates: int) -> list[str]:
+    """What the columns of a `table` are."""
+    return [*(f"block {i}" for i in range(candidates - 1)), "running sum"]
+
+
+def unread(found: Sequence[Mix]) -> np.ndarray:
+    """True where a mix has no such candidate, in the places of `table`."""
+    return np.isnan(table([np.zeros_like(mix.mean) for mix in found]))
 
 
 def weights_of_token(trace: Trace, token: int) -> np.ndarray:

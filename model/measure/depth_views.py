@@ -1,7 +1,5 @@
 """What a run shows over its depth: mixes, sums, and the answer after each layer."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from model.measure import attribution, depth, lens
@@ -36,18 +34,17 @@ class DepthView(View):
             return self._layer(layer)
         mixes = self.mixes
         image = depth.table([mix.mean for mix in mixes])
-        return self.made(
-            "Where each mix reads", image, "mix", "source", "weight", meaning="share",
-            rows=[mix.name for mix in mixes], columns=_sources(image.shape[1]), absent=_unread(mixes),
-            note="Mean weight over the tokens; a row sums to 1. An empty cell cannot be read yet.",
-        )  # fmt: skip
+        note = "Mean weight over the tokens; a row sums to 1. An empty cell cannot be read yet."
+        more = {"rows": [mix.name for mix in mixes], "columns": depth.source_names(image.shape[1])}
+        more |= {"absent": depth.unread(mixes), "meaning": "share", "note": note}
+        return self.made("Where each mix reads", image, "mix", "source", "weight", **more)
 
     def _layer(self, layer: int) -> Picture:
         mixes = [
             mix for mix in self.mixes if mix.layer == chosen(layer, range(self.run.config.layers), "mix")
         ]
         weights = [depth.mix_weights(self.run, mix) for mix in mixes]
-        names = [f"{mix.place}: {s}" for mix in mixes for s in _sources(len(mix.mean))]
+        names = [f"{mix.place}: {s}" for mix in mixes for s in depth.source_names(len(mix.mean))]
         title, note = f"What layer {layer} reads", "The weights of a mix at one token sum to 1."
         more = {"rows": names, "columns": self.run.pieces, "meaning": "share", "note": note}
         return self.made(title, np.concatenate(weights, 1).T, "mix and source", "token", "weight", **more)
@@ -113,12 +110,3 @@ class LensView(View):
             "token_loss": tokens.loss,
             "token_rank": tokens.rank,
         }
-
-
-def _sources(candidates: int) -> list[str]:
-    return [*(f"block {i}" for i in range(candidates - 1)), "running sum"]
-
-
-def _unread(mixes: Sequence[depth.Mix]) -> np.ndarray:
-    """True where a mix has no such candidate, in the places of `depth.table`."""
-    return np.isnan(depth.table([np.zeros_like(mix.mean) for mix in mixes]))

@@ -4,7 +4,7 @@ import numpy as np
 
 from model.measure import attention, binning, kda, memory
 from model.measure.picture import Picture
-from model.measure.views import View, chosen, layer_names
+from model.measure.views import Measured, View, chosen, layer_names, there
 
 PIXELS = 512  # side to which a map of a whole head is binned in a picture
 
@@ -51,12 +51,13 @@ class KdaView(View):
     def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
         if layer is None:
             _needs_layer(head)
+            there(self.layers, "Half-life of the memory")
             lives = kda.half_lives(self.run)
             note = (
                 "Tokens until half of what a key channel held is forgotten: median over tokens and channels."
             )
             more = {"rows": layer_names(self.run.config, list(lives)), "note": note, "meaning": "time"}
-            image = np.stack(list(lives.values())) if lives else np.zeros((0, 0))
+            image = np.stack(list(lives.values()))
             return self.made(
                 "Half-life of the memory", image, "layer", "KDA head", "tokens", log=True, **more
             )
@@ -66,9 +67,8 @@ class KdaView(View):
             image = self.half_life_of_channels(layer)
             return self.made(f"Half-life, layer {layer}", image, "KDA head", "key channel", "tokens", **more)
         note = "The read-out at a row is the sum of these weights times the values of the columns."
-        return _square(
-            self, f"Read-out of layer {layer}, head {head}", self.reads(layer, head), "signed", note
-        )
+        title = f"Read-out of layer {layer}, head {head}"
+        return square(self.run, title, self.reads(layer, head), "signed", note)
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
         layers = self.layers if layer is None else [self._own(layer)]
@@ -122,17 +122,17 @@ class AttentionView(View):
     def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
         if layer is None:
             _needs_layer(head)
-            rows = [_mean(self.heads(n).entropy) for n in self.layers]
+            layers = there(self.layers, "Entropy of attention")
+            image = np.stack([_mean(self.heads(n).entropy) for n in layers])
             note = "Mean over the tokens after the first. 0: one token is read; large: many alike."
-            more = {"rows": layer_names(self.run.config, self.layers), "note": note}
-            image = np.stack(rows) if rows else np.zeros((0, 0))
+            more = {"rows": layer_names(self.run.config, layers), "note": note}
             return self.made("Entropy of attention", image, "layer", "MLA head", "nats", **more)
         if head is not None:
             image, note = (
                 self.map(layer, head),
                 "What a token (row) reads from earlier ones; a row sums to 1.",
             )
-            return _square(self, f"Attention of layer {layer}, head {head}", image, "share", note)
+            return square(self.run, f"Attention of layer {layer}, head {head}", image, "share", note)
         return self._mosaic(layer)
 
     def _mosaic(self, layer: int) -> Picture:
@@ -175,19 +175,18 @@ class AttentionView(View):
         return chosen(layer, self.layers, "attention map")
 
 
-def _square(view: View, title: str, image: np.ndarray, meaning: str, note: str) -> Picture:
-    """A map of tokens by tokens; what lies in the future is absent."""
+def square(run: Measured, title: str, image: np.ndarray, meaning: str, note: str, value="weight") -> Picture:
+    """A map of tokens by tokens, binned if it is large; what lies in the future is absent."""
     small = binning.binned(image, PIXELS)
-    if meaning == "signed" and not small.exact:  # the largest weight of each cell, whichever its sign
+    if meaning == "signed" and not small.exact:  # the largest value of each cell, whichever its sign
         low = binning.binned(-image, PIXELS).image
         small = binning.Binned(np.where(low > small.image, -low, small.image), small.rows, small.columns)
     if not small.exact:
-        note += f" {len(image):,} tokens in {len(small.image)} bins; a cell is the largest weight in it."
-    later = np.triu(np.ones(small.image.shape, dtype=bool), 1)
-    last, pieces = len(image) - 1, view.run.pieces
-    more = {"rows": pieces, "columns": pieces, "span": (0, last, 0, last), "absent": later}
-    more |= {"meaning": meaning, "log": meaning == "share", "note": note}
-    return view.made(title, small.image, "token", "token", "weight", **more)
+        note += f" {len(image):,} tokens in {len(small.image)} bins; a cell is the largest {value} in it."
+    last = len(image) - 1
+    more = {"rows": run.pieces, "columns": run.pieces, "span": (0, last, 0, last), "log": meaning == "share"}
+    more |= {"absent": np.triu(np.ones(small.image.shape, dtype=bool), 1), "meaning": meaning, "note": note}
+    return Picture(title, small.image, "token", "token", value, source=run.source, **more)
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

@@ -87,6 +87,16 @@ class Picture:
             writer.writerow([label(self.rows, i, self.numbers[:2], down, top), *cells])
         return out.getvalue()
 
+    def select(self, columns: Sequence[int]) -> "Picture":
+        """Only some columns, in this order: those of tokens that two prompts have in common, say."""
+        if self.image.shape[1] != self.numbers[3] - self.numbers[2] + 1:
+            raise ValueError(f"{self.title}: columns are binned, so that single ones cannot be selected")
+        at = np.asarray(columns, dtype=np.intp)
+        names = [self.columns[i] if i < len(self.columns) else str(i) for i in at]
+        absent = None if self.absent is None else self.absent[:, at]
+        span = self.span and (*self.span[:2], 0, len(at) - 1)
+        return replace(self, image=self.image[:, at], columns=names, absent=absent, span=span)
+
     def minus(self, other: "Picture") -> "Picture":
         """The difference of two pictures of one kind. ValueError when they do not fit."""
         if self.image.shape != other.image.shape:

@@ -4,7 +4,7 @@ import numpy as np
 
 from model.measure import overlap, routing
 from model.measure.picture import Picture
-from model.measure.views import View, chosen, layer_names, refused
+from model.measure.views import View, chosen, layer_names, refused, there
 
 
 class RoutingView(View):
@@ -50,7 +50,7 @@ class RoutingView(View):
             title, image = f"Experts of each token, layer {layer}", self.of(layer).lanes(c.experts).T
             lanes = {"columns": self.run.pieces, "meaning": "share", "note": note}
             return self.made(title, image, "expert", "token", "weight", **lanes)
-        layers = self.layers
+        layers = there(self.layers, "Tokens per expert")
         note = f"Every row sums to {tokens:,} tokens x {c.top_k} = {tokens * c.top_k:,} choices."
         ends = (0, len(layers) - 1, 0, c.experts - 1)
         names = {"rows": layer_names(c, layers), "span": ends, "note": note}

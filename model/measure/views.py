@@ -79,6 +79,13 @@ def chosen(layer: int, layers: Sequence[int], what: str) -> int:
     return layer
 
 
+def there(layers: Sequence[int], title: str) -> Sequence[int]:
+    """The layers themselves. ValueError when the model has none of this kind, or kept nothing of them."""
+    if not layers:
+        raise ValueError(f"{title}: this run has no such layer")
+    return layers
+
+
 def refused(head: int | None, view: str) -> None:
     if head is not None:
         raise ValueError(f"the view {view} has no heads to choose from")

@@ -19,7 +19,9 @@ from model.init import random_model
 from model.intervene import Intervention
 from model.lab import lab
 from model.measure import attention, colours, kda, lens, routing
+from model.measure.difference import aligned
 from model.measure.picture import Picture
+from model.measure.plots import PLOTS
 from model.measure.stream import VIEWS, observe
 from model.presets import KIMI_LINEAR
 from model.run import trace
@@ -87,6 +89,42 @@ def test_every_picture_can_be_written(run, one, view, layer, head):
         assert picture._repr_html_().count("<img") == 1
         arrays = which.view(view).arrays(layer, head)
         assert arrays["tokens"] == which.length
+
+
+@pytest.mark.parametrize(("view", "name"), [(view, name) for view in PLOTS for name in PLOTS[view]])
+def test_every_further_plot_can_be_written(run, one, view, name):
+    needs, _ = PLOTS[view][name]
+    at = {"layer": {"kda": 5, "attention": 8}.get(view), "head": 1, "token": 0}
+    at = {part: at[part] for part in needs}
+    for which in (run, one):
+        picture = which.picture(view, plot=name, **at)
+        assert np.isfinite(picture.measured).any() or which is one
+        ET.fromstring(plot_svg(picture))
+    with pytest.raises(ValueError, match=f"the plot {name} of {view}"):
+        run.picture(view, plot=name, **({} if needs else {"head": 0}))
+
+
+def test_further_plots_hold_the_numbers_of_the_reducers(run):
+    np.testing.assert_array_equal(run.picture("kda", 5, plot="state").image, run.kda.steps(5).state.T)
+    np.testing.assert_array_equal(run.picture("routing", plot="margin").image[2], run.routing.of(3).margin)
+    np.testing.assert_array_equal(
+        run.picture("attention", 8, plot="sink").image, run.attention.heads(8).sink.T
+    )
+    np.testing.assert_array_equal(run.picture("depth", plot="rms").image, run.depth.residual.rms)
+    np.testing.assert_array_equal(run.picture("lens", plot="rank").image, run.lens.of().rank + 1)
+    parts = [run.picture("attention", 8, 2, plot=name).image for name in ("own", "shared")]
+    softmax = torch.tensor(sum(parts)).nan_to_num(-torch.inf).softmax(-1)
+    np.testing.assert_allclose(softmax, run.attention.map(8, 2), atol=1e-6)
+
+
+def test_columns_of_common_tokens_are_compared(run):
+    other = lab("Ho <b>&")
+    pairs = aligned(run.ids[0].tolist(), other.ids[0].tolist())
+    a, b = run.picture("lens"), other.picture("lens")
+    found = a.select(pairs[:, 0]).minus(b.select(pairs[:, 1]))
+    assert list(found.columns) == ["H", " ", "<", "b", ">", "&"]
+    np.testing.assert_allclose(found.image[:, 0], a.image[:, 0] - b.image[:, 0], atol=1e-7)
+    assert not np.isnan(found.image).any()
 
 
 def test_a_prompt_is_text_everywhere(run):
@@ -208,6 +246,13 @@ def test_the_older_family_shows_itself_too():
     assert (run.lens.of().top_ids[-1] == run.logits[0].argmax(-1).numpy()).all()
     changes = [Intervention("head", "zero", 1, 2), Intervention("token", "mean", tokens=(1,))]
     assert not torch.equal(lab(torch.arange(6), run.model, changes).logits, run.logits)
+
+
+def test_a_run_that_kept_nothing_of_a_view_says_so():
+    few = lab("abc", views=["lens"])
+    for view in ("routing", "kda", "attention"):
+        with pytest.raises(ValueError, match="this run has no such layer"):
+            few.picture(view)
 
 
 def test_images_are_part_of_a_run(tiny):

@@ -1,0 +1,194 @@
+"""Further pictures of a run, by view and name: what the views' own pictures leave out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.measure import attention, attribution, depth, kda, lens, memory, overlap, routing
+from model.measure.head_views import square
+from model.measure.picture import Picture
+from model.measure.views import Measured, chosen, layer_names, there
+
+
+@dataclass(frozen=True)
+class Where:
+    """What a plot is asked for; None where nothing was said."""
+
+    layer: int | None = None
+    head: int | None = None
+    token: int | None = None
+
+
+def _over_tokens(title: str, read: Callable, value: str, meaning: str = "share", note: str = ""):
+    """Heads of one layer by token; `read(run, layer)` gives [T, heads]."""
+
+    def plot(run: Measured, at: Where) -> Picture:
+        image = read(run, at.layer)
+        if image is None:
+            raise ValueError(f"layer {at.layer} of this model has no output gate")
+        more = {"columns": run.pieces, "meaning": meaning, "note": note, "source": run.source}
+        return Picture(f"{title}, layer {at.layer}", image.T, "head", "token", value, **more)
+
+    return ("layer",), plot
+
+
+def _over_layers(title: str, layers: Callable, read: Callable, value: str, meaning="amount", note=""):
+    """Layers by token; `read(run, layer)` gives [T]."""
+
+    def plot(run: Measured, at: Where) -> Picture:
+        shown = there(layers(run), title)
+        image = np.stack([read(run, layer) for layer in shown])
+        more = {"rows": layer_names(run.config, shown), "columns": run.pieces, "meaning": meaning}
+        return Picture(title, image, "layer", "token", value, note=note, source=run.source, **more)
+
+    return (), plot
+
+
+def _step(name: str):
+    return lambda run, layer: getattr(
+        memory.steps(run, chosen(layer, kda.kda_layers(run), "linear attention")), name
+    )
+
+
+def _own(read: Callable):
+    return lambda run, layer: read(run, chosen(layer, kda.kda_layers(run), "linear attention"))
+
+
+def _head(name: str):
+    return lambda run, layer: getattr(attention.heads_summary(run, layer), name)
+
+
+_CUT = "Last chosen score less the first refused one."
+
+
+def _margin(run: Measured, layer: int) -> np.ndarray:
+    return routing.routing_of(run, layer).margin
+
+
+def _routed(run: Measured, layer: int) -> np.ndarray:
+    return routing.output_of(run, layer).routed_share
+
+
+def _changed(run: Measured, layer: int) -> np.ndarray:
+    return routing.bias_effect(run, layer).changed
+
+
+def _sums(run: Measured) -> list[int]:
+    return list(depth.residual(run).layers)
+
+
+def _overlap(run: Measured, at: Where) -> Picture:
+    layers = there(routing.moe_layers(run), "Overlap of layers")
+    image = overlap.of_layers([routing.routing_of(run, n) for n in layers], run.config.experts)
+    names, note = (
+        layer_names(run.config, layers),
+        "Whether two layers send the same pairs of tokens to common experts.",
+    )
+    more = {"rows": names, "columns": names, "meaning": "signed", "note": note, "source": run.source}
+    return Picture("Overlap of layers", image, "layer", "layer", "correlation", **more)
+
+
+def _attribution(run: Measured, at: Where) -> Picture:
+    found = attribution.attribution(run.model, run)
+    note = (
+        "Direct part of each sublayer in the logit of the likeliest next token: a column sums to the logit."
+    )
+    more = {
+        "rows": found.names,
+        "columns": run.pieces,
+        "meaning": "signed",
+        "note": note,
+        "source": run.source,
+    }
+    return Picture("Who made the logit", found.parts, "sublayer", "token", "logit", **more)
+
+
+def _mixes_at(run: Measured, at: Where) -> Picture:
+    mixes, image = depth.mixes(run), depth.weights_of_token(run, at.token)
+    columns = depth.source_names(image.shape[1])
+    more = {
+        "rows": [mix.name for mix in mixes],
+        "columns": columns,
+        "meaning": "share",
+        "absent": depth.unread(mixes),
+    }
+    title, note = f"Where each mix reads at token {at.token}", f"{run.pieces[at.token]!r}. A row sums to 1."
+    return Picture(title, image, "mix", "source", "weight", note=note, source=run.source, **more)
+
+
+def _rank(run: Measured, at: Where) -> Picture:
+    found = lens.lens(run.model, run)
+    rows = ["embedding", *layer_names(run.config, found.layers[1:])]
+    image = np.where(found.rank < 0, np.nan, found.rank + 1.0)
+    more = {"rows": rows, "columns": run.pieces, "meaning": "time", "log": True, "source": run.source}
+    note = "Place of the next token among all, 1 for the likeliest, if the model ended after each layer."
+    return Picture("Rank of the next token", image, "after layer", "token", "rank", note=note, **more)
+
+
+def _state(run: Measured, at: Where) -> Picture:
+    image = memory.state_after(
+        run, chosen(at.layer, kda.kda_layers(run), "linear attention"), at.head, at.token
+    )
+    title = f"Memory of layer {at.layer}, head {at.head}, after token {at.token}"
+    return Picture(title, image, "key channel", "value channel", "value", meaning="signed", source=run.source)
+
+
+def _score(which: int, name: str):
+    def plot(run: Measured, at: Where) -> Picture:
+        image = attention.score_parts(run, at.layer, at.head)[which]
+        title = f"Score from the {name} key, layer {at.layer}, head {at.head}"
+        return square(run, title, image, "signed", "Before softmax; both parts add up to the score.", "score")
+
+    return ("layer", "head"), plot
+
+
+# view -> name -> what has to be chosen, and the plot
+PLOTS = {
+    "routing": {
+        "margin": _over_layers("Margin of the cut", routing.moe_layers, _margin, "score", note=_CUT),
+        "entropy": _over_layers("Entropy of the router", routing.moe_layers, routing.score_entropy, "nats"),
+        "routed": _over_layers("Routed share of the output", routing.moe_layers, _routed, "share", "share"),
+        "bias": _over_layers("Choices changed by the bias", routing.moe_layers, _changed, "experts"),
+        "overlap": ((), _overlap),
+    },
+    "kda": {
+        "kept": _over_tokens("Memory kept", _own(kda.kept), "share"),
+        "write": _over_tokens("Write strength", _own(kda.write_strength), "share"),
+        "gate": _over_tokens("Output gate", _own(kda.gate), "share"),
+        "state": _over_tokens("Size of the memory", _step("state"), "norm", "amount"),
+        "erased": _over_tokens("Erased by a token", _step("erased"), "norm", "amount"),
+        "written": _over_tokens("Written by a token", _step("written"), "norm", "amount"),
+        "change": _over_tokens("Change by a token", _step("change"), "norm", "amount"),
+        "cosine": _over_tokens("Old prediction against new value", _step("cosine"), "cosine", "signed"),
+        "matrix": (("layer", "head", "token"), _state),
+    },
+    "attention": {
+        "sink": _over_tokens("Share that goes to the first token", _head("sink"), "share"),
+        "entropy": _over_tokens("Entropy of attention", _head("entropy"), "nats", "amount"),
+        "itself": _over_tokens("Share that stays at the token", _head("itself"), "share"),
+        "gate": _over_tokens("Output gate", _head("gate"), "share"),
+        "own": _score(0, "head's own"),
+        "shared": _score(1, "shared"),
+    },
+    "depth": {
+        "rms": _over_layers("Size of the running sum", _sums, depth.size, "RMS"),
+        "attribution": ((), _attribution),
+        "token": (("token",), _mixes_at),
+    },
+    "lens": {"rank": ((), _rank)},
+}  # fmt: skip
+
+
+def plot(run: Measured, view: str, name: str, at: Where) -> Picture:
+    """A picture by name. ValueError for an unknown one, or when too much or too little is chosen."""
+    if name not in PLOTS[view]:
+        raise ValueError(f"{view} has no plot {name!r}; expected {', '.join(PLOTS[view])}")
+    needs, draw = PLOTS[view][name]
+    for part in ("layer", "head", "token"):
+        if (part in needs) != (getattr(at, part) is not None):
+            wanted = f"needs {' and '.join(needs)}, no more" if needs else "has nothing to choose"
+            raise ValueError(f"the plot {name} of {view} {wanted}")
+    if at.token is not None and not 0 <= at.token < run.length:
+        raise ValueError(f"the run has tokens 0 to {run.length - 1}; there is no token {at.token}")
+    return draw(run, at)

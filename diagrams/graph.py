@@ -4,27 +4,70 @@ from functools import lru_cache
 
 import networkx as nx
 
-from diagrams import spec
+from diagrams import spec, stack
 from diagrams.drawing.layout import layout
-from diagrams.facts import BlockFacts, Facts
+from diagrams.facts import STEP, BlockFacts, Facts
+from diagrams.numbers import short, size
+from diagrams.shapes import Step
 
 OPEN = ("decoder_layer", "kda", "latent_moe")
 
 
-@lru_cache(maxsize=64)
-def scene(model: str, view: str = "model", opened: tuple[str, ...] = OPEN) -> dict:
-    """The drawing of a model: boxes and edges with coordinates. ValueError for an unknown model or view."""
-    facts = Facts.of(model)
+def scene(
+    model: str,
+    view: str = "model",
+    opened: tuple[str, ...] = OPEN,
+    layer: int | None = None,
+    step: Step = STEP,
+) -> dict:
+    """The drawing of a model, or of one of its layers: boxes and edges with coordinates.
+
+    ValueError for an unknown model, view or layer.
+    """
+    drawn, said = template(model, view, opened, layer, step), words(model, layer)
+    nodes = [node | said.get(node["id"], {}) for node in drawn["nodes"]] if said else drawn["nodes"]
+    return drawn | {"nodes": nodes}
+
+
+def template(
+    model: str,
+    view: str = "model",
+    opened: tuple[str, ...] = OPEN,
+    layer: int | None = None,
+    step: Step = STEP,
+) -> dict:
+    """The drawing without the words of its layer: the same object for all layers that look the same."""
+    same = None if layer is None else stack.alike(Facts.of(model).config, layer)
+    return _template(model, view, opened, same, step)
+
+
+def words(model: str, layer: int | None) -> dict[str, dict[str, str]]:
+    """What is to be written over a template, by box."""
+    return {} if layer is None else stack.words(Facts.of(model), layer)
+
+
+@lru_cache(maxsize=128)
+def _template(model: str, view: str, opened: tuple[str, ...], layer: int | None, step: Step) -> dict:
+    facts, groups = Facts.of(model), frozenset(opened)
     shown = facts.view if view == "model" else spec.view(view)
-    return layout(graph(facts, shown, frozenset(opened)))
+    if layer is not None:
+        groups = stack.opened(shown, groups)
+        shown = stack.view_of(facts, layer)
+    return layout(graph(facts, shown, groups, layer, step))
 
 
-def graph(facts: Facts, view: spec.View, opened: frozenset[str]) -> nx.DiGraph:
+def graph(
+    facts: Facts,
+    view: spec.View,
+    opened: frozenset[str],
+    layer: int | None = None,
+    step: Step = STEP,
+) -> nx.DiGraph:
     """Boxes as nodes and arrows as edges, with everything a drawing needs but coordinates."""
     g = nx.DiGraph()
     parents = {n.parent for n in view.nodes}
     for order, node in enumerate(view.nodes):
-        attributes = _io(node) if node.io else _box(facts.block(node.id), facts)
+        attributes = _io(node, step) if node.io else _box(facts.block(node.id, layer), facts, layer)
         group = node.id in parents
         g.add_node(
             node.id,
@@ -36,26 +79,35 @@ def graph(facts: Facts, view: spec.View, opened: frozenset[str]) -> nx.DiGraph:
             **attributes,
         )
     for edge in view.edges:
-        label = [] if edge.kind == "store" and not edge.label else facts.edge_label(edge)
+        label = [] if edge.kind == "store" else facts.edge_label(edge, step)
         if g.has_edge(edge.source, edge.target):
             continue  # the same two boxes at another reach: one arrow
         g.add_edge(edge.source, edge.target, kind=edge.kind, loop=edge.loop, label=label, text=edge.label)
     return g
 
 
-def _io(node: spec.Node) -> dict:
+def _io(node: spec.Node, step: Step) -> dict:
     return {
-        "title": node.title, "sub": node.sub, "mono": "", "kind": "structure", "badge": "",
+        "title": node.title, "sub": step.symbolic(node.sub), "mono": "", "kind": "structure", "badge": "",
         "summary": node.text, "params": None, "count": 1, "io": True,
     }  # fmt: skip
 
 
-def _box(block: BlockFacts, facts: Facts) -> dict:
+def _box(block: BlockFacts, facts: Facts, layer: int | None) -> dict:
+    alone = layer is not None and layer in block.layers
+    title = stack.layer(facts.config, layer).title if alone and block.id == stack.LAYER else block.title
     return {
-        "title": block.title, "sub": block.sub, "mono": "", "kind": block.kind,
-        "badge": _badge(block, facts), "summary": block.summary, "params": block.total or None,
-        "count": block.count, "io": False,
+        "title": title, "sub": block.sub, "mono": "", "kind": block.kind,
+        "badge": _weight(block, facts, layer) if alone else _badge(block, facts), "summary": block.summary,
+        "params": block.total or None, "count": block.count, "io": False,
     }  # fmt: skip
+
+
+def _weight(block: BlockFacts, facts: Facts, layer: int) -> str:
+    """What a group of one layer takes."""
+    if not block.group:
+        return ""
+    return f"{short(block.total)} parameters · {size(facts.bytes(block.id, layer))}"
 
 
 def _badge(block: BlockFacts, facts: Facts) -> str:

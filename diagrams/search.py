@@ -1,0 +1,124 @@
+"""Find a block by its title, its tensors, its symbols, or what its notes say."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from diagrams import code, formula
+from diagrams.facts import Facts
+from diagrams.instances import parameters, points, resolve
+from diagrams.spec import Block
+
+LIMIT, BEFORE, AFTER = 12, 32, 72  # hits; characters of a long text around what was found
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A text that speaks of a block; of two that match, the one of the lower rank counts."""
+
+    block: str
+    rank: int
+    what: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A block that was found, and by which words."""
+
+    block: str
+    title: str
+    kind: str
+    path: tuple[str, ...]  # titles of the groups around it, the outermost first
+    what: str  # which sort of text matched: "title", "tensor", ...
+    text: tuple[str, str, str]  # that text in three parts, the middle one being what was found
+
+
+def search(facts: Facts, query: str, limit: int = LIMIT) -> list[Hit]:
+    """Blocks that match every word of the query, the best first."""
+    words = query.casefold().split()
+    if not words:
+        return []
+    best: dict[str, tuple[tuple[int, int], Entry]] = {}
+    for entry in index(facts.name):
+        found = _score(entry, words)
+        if found and (entry.block not in best or found < best[entry.block][0]):
+            best[entry.block] = found, entry
+    ranked = sorted(best.values(), key=lambda pair: pair[0])  # stable: the order of the view
+    return [_hit(facts, entry, words[0]) for _, entry in ranked[:limit]]
+
+
+@lru_cache(maxsize=8)
+def index(model: str) -> tuple[Entry, ...]:
+    """Every text of a model that can be searched, built once."""
+    facts = Facts.of(model)
+    return tuple(entry for block in facts.blocks.values() for entry in _entries(facts, block))
+
+
+def _entries(facts: Facts, block: Block) -> list[Entry]:
+    path = facts.instances(block)[0]
+    found = [(0, "title", block.title), (1, "name", block.id)]
+    found += [(1, "tensor", _official(name)) for name in parameters(facts.model, block, path)]
+    found += [(2, "point", _official(name)) for name in points(facts.model, block, path)]
+    found += [(2, "class", name) for name in block.of]
+    found += [(3, "symbol", f"{_plain(s.symbol)}: {_meant(s.is_, path)}{s.text}") for s in block.symbols]
+    said = block.summary or code.summary_of(facts.model, block)
+    found += [(4, "summary", said), (4, "size", formula.fill_braces(block.sub, facts.sizes))]
+    notes = formula.fill_braces(block.notes, facts.sizes).split("\n")
+    found += [(5, "note", line.strip()) for line in notes]
+    found += [(6, "evidence", f"{other['says']} {other['release']}") for other in block.others]
+    found += [(6, "source", " ".join(str(v) for v in source.values())) for source in block.sources]
+    return [Entry(block.id, rank, what, text) for rank, what, text in found if text]
+
+
+def _official(path: str) -> str:
+    return re.sub(r"\.(layers|blocks)\.\d+\.", r".\1.L.", path)
+
+
+def _plain(symbol: str) -> str:
+    """A symbol without its LaTeX: g_\\min becomes g_min."""
+    return re.sub(r"\\(?:mathrm|mathcal|mathbf|bar|hat|tilde)?|[{}]", "", symbol)
+
+
+def _meant(name: str, path: str) -> str:
+    return "" if name in ("local", ".") else f"{resolve(path, name).rpartition('.')[2]}, "
+
+
+def _score(entry: Entry, words: list[str]) -> tuple[int, int] | None:
+    """Lower is better: the sort of text, then a whole name, the start of a word, anywhere."""
+    text = entry.text.casefold()
+    if not all(word in text for word in words):
+        return None
+    first = words[0]
+    names = re.split(r"[.\s,:]+", text)
+    close = 0 if first in names or text == " ".join(words) else 1 if re.search(rf"\b{re.escape(first)}", text) else 2
+    return entry.rank, close
+
+
+def _hit(facts: Facts, entry: Entry, word: str) -> Hit:
+    blocks, parent = facts.blocks, {n.id: n.parent for n in facts.view.nodes}
+    around, at = [], parent.get(entry.block)
+    while at:
+        around.append(blocks[at].title)
+        at = parent[at]
+    block = blocks[entry.block]
+    return Hit(block.id, block.title, block.kind, tuple(around[::-1]), entry.what, _cut(entry.text, word))
+
+
+def _cut(text: str, word: str) -> tuple[str, str, str]:
+    start = text.casefold().find(word)
+    end = start + len(word)
+    before, after = text[:start], text[end:]
+    if len(text) > BEFORE + AFTER:
+        before = before if len(before) <= BEFORE else "…" + before[-BEFORE:]
+        after = after if len(after) <= AFTER else after[:AFTER] + "…"
+    return before, text[start:end], after
+
+
+def around(facts: Facts, block: str) -> list[str]:
+    """The groups that must be open for a block to be seen."""
+    parent = {n.id: n.parent for n in facts.view.nodes}
+    found = []
+    while parent.get(block):
+        found.append(block := parent[block])
+    return found

@@ -8,22 +8,25 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import torch
 
+from app.images import Upload, accept
 from app.spec import RunSpec
 from app.store import Store
 from model import Config, KimiK3, config_of, load, trace
+from model.images import prepare, prompt_text, read
 from model.kernels.ops import path_in_use
+from model.measure.images import ImageReading, image_readings
 from model.measure.readings import Readings, readings
-from model.presets import META_ONLY, PRESETS
+from model.presets import META_ONLY, PRESETS, TRAINED
 from model.tokenizer import Piece
 from model.tokenizers import tokenizer_of
 
-LIMIT = 2048  # tokens of a prompt; attention keeps heads * T * T numbers per layer
+LIMIT = 2048  # tokens of a prompt, rows of images among them; attention keeps heads * T * T numbers per layer
 WAITING = 8  # jobs per model that may stand in line
 REMEMBERED = 48  # results in memory, about 1 MB each at most
 RUNNABLE = tuple(name for name in PRESETS if name not in META_ONLY)
@@ -40,11 +43,13 @@ class Run:
     spec: RunSpec
     random_weights: bool
     config: Config
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece, ...]  # one per position, so one per row of an image
     next: tuple[tuple[Piece, float], ...]  # likeliest first, with probability
     readings: Readings
     milliseconds: float
     path: str  # implementation of the operators
+    images: tuple[ImageReading, ...] = ()
+    random_tower: bool = False  # the same of what it sees in images
 
     @property
     def id(self) -> str:
@@ -59,10 +64,15 @@ class Job:
     prompt: str
     ids: list[int]
     layers: int
+    tokens: int  # positions: every image counts with all its rows
+    images: tuple[Upload, ...] = ()
     stage: str = "waiting"  # then "loading", "running", "measuring"
     layer: int = 0  # layers done
     cancelled: bool = False
     future: Future = field(default_factory=Future, repr=False)
+
+    def spec(self, weights: str) -> RunSpec:
+        return RunSpec(self.model, weights, self.prompt, tuple(image.sha for image in self.images))
 
     @property
     def over(self) -> bool:
@@ -106,6 +116,7 @@ class Worker:
         self.config = config_of(source)
         self.tokenizer = tokenizer_of(source, self.config.vocab)
         self.random_weights = source in PRESETS
+        self.random_tower = source in PRESETS or source in TRAINED  # ours have only read text
         self.waiting = 0
         self._threads = ThreadPoolExecutor(1, f"run-{name}", initializer=_leave_room)
         self._model: KimiK3 | None = None
@@ -121,9 +132,28 @@ class Worker:
             self.weights = weights_hash(self._model)
         return self._model
 
-    def encode(self, prompt: str) -> list[int]:
-        """Ids of a prompt; an empty one is the begin-of-text token alone."""
-        return self.tokenizer.encode(prompt) or [self.config.bos]
+    def encode(self, prompt: str, images: Sequence[Upload] = ()) -> list[int]:
+        """Ids of images and a prompt; without both it is the begin-of-text token alone."""
+        before = self.tokenizer.encode(prompt_text(images), specials=True)
+        return before + self.tokenizer.encode(prompt) or [self.config.bos]
+
+    def job(self, prompt: str, images: Sequence[Upload]) -> "Job":
+        """ValueError when the model takes no images, or not so much."""
+        vit, limit = self.config.vision, min(LIMIT, self.config.max_positions)
+        if images and vit is None:
+            raise ValueError(f"{self.name} has no vision tower, so it takes no images.")
+        ids = self.encode(prompt, images)
+        rows = sum(image.rows(vit) for image in images)
+        tokens = len(ids) - len(images) + rows  # a placeholder grows into the rows of its image
+        if tokens > limit and images:
+            who = "The image becomes" if len(images) == 1 else f"The {len(images)} images become"
+            raise ValueError(
+                f"{who} {rows:,} rows, and the text has {tokens - rows:,} tokens: together {tokens:,}; "
+                f"a run here takes at most {limit:,}."
+            )
+        if tokens > limit:
+            raise ValueError(f"The prompt has {tokens:,} tokens; a run here takes at most {limit:,}.")
+        return Job(self.name, prompt, ids, self.config.layers, tokens, tuple(images))
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -165,15 +195,16 @@ class Runner:
         run = self.result(run_id)
         return run.spec if run else self._store.get(run_id)
 
-    def submit(self, model: str, prompt: str) -> Job:
+    def images(self, spec: RunSpec) -> tuple[list[Upload], int]:
+        """The images of a run that are still kept, and how many are not."""
+        kept = [found for sha in spec.images if (found := self._store.image(sha))]
+        return [accept(*found) for found in kept], len(spec.images) - len(kept)
+
+    def submit(self, model: str, prompt: str, images: Sequence[Upload] = ()) -> Job:
         """Put a prompt in line. ValueError for one that is too long, an unknown model or a full line."""
         worker = self._worker(model)
-        ids = worker.encode(prompt)
-        limit = min(LIMIT, worker.config.max_positions)
-        if len(ids) > limit:
-            raise ValueError(f"The prompt has {len(ids):,} tokens; a run here takes at most {limit:,}.")
-        job = Job(model, prompt, ids, worker.config.layers)
-        if worker.weights and (known := self.result(RunSpec(model, worker.weights, prompt).id)):
+        job = worker.job(prompt, images)
+        if worker.weights and (known := self.result(job.spec(worker.weights).id)):
             job.future.set_result(known)  # no need to stand in line
             return job
         with self._lock:
@@ -205,7 +236,7 @@ class Runner:
     def _run(self, worker: Worker, job: Job) -> Run:
         job.enter("loading")
         model = worker.model()
-        spec = RunSpec(job.model, worker.weights, job.prompt)
+        spec = job.spec(worker.weights)
         if known := self.result(spec.id):
             return known
         job.enter("running")
@@ -213,7 +244,7 @@ class Runner:
             run = _forward(worker, model, spec, job)
         finally:
             _return_memory()
-        self._store.put(spec)
+        self._store.put(spec, {image.sha: (image.name, image.data) for image in job.images})
         with self._lock:
             self._results[spec.id] = run
             while len(self._results) > REMEMBERED:
@@ -222,21 +253,26 @@ class Runner:
 
 
 def _forward(worker: Worker, model: KimiK3, spec: RunSpec, job: Job) -> Run:
+    pictures = [read(image.data) for image in job.images]
+    images = prepare(pictures, worker.config.vision) if pictures else None
     start = time.perf_counter()
-    passed = trace(model, torch.tensor(job.ids), on_point=job.at_point)
+    passed = trace(model, torch.tensor(job.ids), on_point=job.at_point, images=images)
     milliseconds = (time.perf_counter() - start) * 1000
     job.enter("measuring")
     found = readings(passed)
+    sizes = [picture.size for picture in pictures]
     piece = worker.tokenizer.piece
     return Run(
         spec=spec,
         random_weights=worker.random_weights,
         config=worker.config,
-        pieces=tuple(map(piece, job.ids)),
+        pieces=tuple(map(piece, passed.ids[0].tolist())),
         next=tuple((piece(int(i)), float(p)) for i, p in zip(found.next_ids, found.next_probs, strict=True)),
         readings=found,
         milliseconds=milliseconds,
         path=path_in_use(),
+        images=image_readings(passed, images, sizes, worker.config) if images else (),
+        random_tower=worker.random_tower,
     )
 
 

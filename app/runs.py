@@ -7,6 +7,7 @@ from functools import partial
 
 import param
 
+from app.images import MOST, Upload, accept, fitting, sample
 from app.runner import Job, Run, Runner
 from app.state import State
 
@@ -14,6 +15,15 @@ TICK = 0.08  # seconds between two looks at a running job
 LOST = (
     "This link names the run {run}, which this server does not know, and the prompt is not in the link. "
     "Type the prompt and run it again."
+)
+GONE = (
+    "{lost} of the {count} images of this run are no longer kept here. Add them again, or leave them out, "
+    "and press Run."
+)
+GONE_ONE = "The image of this run is no longer kept here. Add it again, or leave it out, and press Run."
+NOT_ALONE = (
+    "The run that this link names is not this prompt alone: it had an image, say, which this server does not "
+    "have. Here is the prompt by itself; add what it had and press Run."
 )
 ELSEWHERE = "This link was made with {model}, which does not run here. Press Run to use {ours} instead."
 DIFFERS = "This link was made with other weights ({theirs}; here {ours}): the numbers can differ."
@@ -29,6 +39,7 @@ class Runs(param.Parameterized):
     problem = param.String("", doc="a sentence on what went wrong or differs")
     model = param.String("", doc="name of the model that runs next")
     prompt = param.String("", doc="text of the prompt box")
+    images = param.List([], item_type=Upload, doc="pictures before the prompt")
 
     def __init__(self, state: State, runner: Runner, execute: Callable):
         super().__init__()
@@ -50,7 +61,10 @@ class Runs(param.Parameterized):
             self._follow()
 
     def start(self, model: str, prompt: str) -> None:
-        """Run what the visitor typed unless something is running; what cannot run becomes the problem."""
+        """Run what the visitor typed, after the images there are, unless something is running.
+
+        What cannot run becomes the problem.
+        """
         self._start(model, prompt, linked=False)
 
     def _start(self, model: str, prompt: str, linked: bool) -> None:
@@ -58,7 +72,7 @@ class Runs(param.Parameterized):
             if self._job is not None:
                 return
             try:
-                job = self._job = self.runner.submit(model, prompt)
+                job = self._job = self.runner.submit(model, prompt, self.images)
                 self._linked = linked
             except ValueError as error:
                 self._rest(problem=str(error))
@@ -70,6 +84,33 @@ class Runs(param.Parameterized):
         """Cancel what is running."""
         if (job := self._job) is not None:
             job.cancel()
+
+    def add(self, name: str, data: bytes) -> None:
+        """A file that the visitor wants before the prompt; one that cannot be becomes the problem."""
+        self._add(lambda: accept(name, data))
+
+    def add_sample(self, name: str) -> None:
+        self._add(lambda: sample(name))
+
+    def _add(self, make: Callable[[], Upload]) -> None:
+        try:
+            image = make()
+            with self._lock:
+                if len(self.images) >= MOST:
+                    raise ValueError(f"{image.name} is one too many: a prompt takes at most {MOST} images.")
+                images = [*self.images, image]
+            self.param.update(images=images, problem="")
+        except ValueError as error:
+            self.problem = str(error)
+
+    def remove(self, index: int) -> None:
+        self.images = [image for i, image in enumerate(self.images) if i != index]
+
+    def shrink(self, index: int) -> None:
+        """Scale an image down so that its rows leave room for text."""
+        if (vit := self.runner.config(self.model).vision) and 0 <= index < len(self.images):
+            images = [fitting(im, vit) if i == index else im for i, im in enumerate(self.images)]
+            self.param.update(images=images, problem="")
 
     async def _attend(self, job: Job) -> None:
         """Follow a job to its end. Progress is only read here, so none can come after the result."""
@@ -103,24 +144,33 @@ class Runs(param.Parameterized):
             self.run = None
             self._rest(problem=LOST.format(run=state.run) if state.run else "")
             return
-        self.prompt, self.model = prompt, self._wanted_model()
+        named = spec is not None and spec.prompt == prompt
+        images, lost = self.runner.images(spec) if named else ([], 0)
+        self.param.update(prompt=prompt, model=self._wanted_model(), images=images)
         if state.ran and state.ran != self.model:
             self.run = None
             self._rest(problem=ELSEWHERE.format(model=state.ran, ours=self.model))
+        elif lost:
+            self.run = None
+            text = GONE_ONE if len(spec.images) == 1 else GONE
+            self._rest(problem=text.format(lost=lost, count=len(spec.images)))
         else:
             self._start(self.model, prompt, linked=True)
 
     def _show(self, run: Run) -> None:
         state, spec = self.state, run.spec
-        theirs = state.weights or (named.weights if (named := self.runner.spec(state.run)) else "")
+        named = self.runner.spec(state.run)
+        theirs = state.weights or (named.weights if named else "")
         differs = self._linked and theirs not in ("", spec.weights)
-        bad = BAD.format(point=run.readings.first_bad) if run.readings.first_bad else ""
-        self.param.update(
-            run=run,
-            busy=False,
-            progress={"text": summary(run)},
-            problem=DIFFERS.format(theirs=theirs, ours=spec.weights) if differs else bad,
-        )
+        # an id is made of all that a run is: with the same weights, something besides the prompt is missing
+        alone = self._linked and state.weights == spec.weights and named is None and state.run
+        if differs:
+            problem = DIFFERS.format(theirs=theirs, ours=spec.weights)
+        elif alone:
+            problem = NOT_ALONE
+        else:
+            problem = BAD.format(point=run.readings.first_bad) if run.readings.first_bad else ""
+        self.param.update(run=run, busy=False, progress={"text": summary(run)}, problem=problem)
         # a link is completed and never corrected: a change of what it says would be a step that traps Back
         if not self._linked:
             state.param.update(ran=spec.model, weights=spec.weights, prompt=spec.prompt, run=run.id)
@@ -140,21 +190,21 @@ class Runs(param.Parameterized):
 
 def summary(run: Run) -> str:
     """One line on a run: the model, how much, how long, on what."""
-    count = len(run.pieces)
+    count, rows = len(run.pieces), sum(image.rows.size for image in run.images)
     parts = [
         run.spec.model,
         "random weights" if run.random_weights else f"weights {run.spec.weights}",
-        f"{count:,} token{'s' if count != 1 else ''}",
+        f"{count:,} token{'s' if count != 1 else ''}" + (f", {rows:,} of them image rows" if rows else ""),
         f"{run.milliseconds:,.0f} ms",
         run.path,
     ]
-    if not run.spec.prompt:
+    if not run.spec.prompt and not run.images:
         parts.append("an empty prompt runs as the begin-of-text token alone")
     return " · ".join(parts)
 
 
 def _progress(job: Job) -> dict:
-    size = f"{len(job.ids):,} tokens"
+    size = f"{job.tokens:,} tokens"
     match job.stage:
         case "waiting":
             return {"text": f"{size} · waiting for the runs before this one"}

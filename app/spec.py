@@ -1,4 +1,4 @@
-"""What a run is: a model, its weights and a prompt; and the id that follows from them."""
+"""What a run is: a model, its weights, a prompt and images; and the id that follows from them."""
 
 import base64
 import hashlib
@@ -13,11 +13,18 @@ class RunSpec:
     model: str
     weights: str
     prompt: str
+    images: tuple[str, ...] = ()  # sha256 of the files, in the order of the prompt
+
+    @classmethod
+    def read(cls, canonical: str) -> "RunSpec":
+        values = json.loads(canonical)
+        return cls(**values | {"images": tuple(values.get("images", ()))})
 
     @property
     def canonical(self) -> str:
-        """The same text for the same run, on every machine."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        """The same text for the same run, on every machine. What a run lacks is not named."""
+        values = {name: value for name, value in asdict(self).items() if name != "images" or value}
+        return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
     @property
     def id(self) -> str:

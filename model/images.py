@@ -21,10 +21,10 @@ SQUARE, LIGHT, DARK = 8, 255, 180  # the chessboard behind transparent pixels
 Picture = Image.Image | np.ndarray | str | Path | bytes
 
 
-def read(source: Picture) -> Image.Image:
+def read(source: Picture, formats: Sequence[str] | None = None) -> Image.Image:
     """A decoded picture from a file, its bytes, or an array [H, W], [H, W, 3] or [H, W, 4] of uint8.
 
-    ValueError says why it cannot be one.
+    `formats`: the ones that are taken, by their names in Pillow. ValueError says why it cannot be one.
     """
     if isinstance(source, np.ndarray):
         return _of_array(source)
@@ -35,7 +35,8 @@ def read(source: Picture) -> Image.Image:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            picture = Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+            file = io.BytesIO(source) if isinstance(source, bytes) else source
+            picture = Image.open(file, formats=formats)
             _check_size(picture)
             picture.load()
     except FileNotFoundError:

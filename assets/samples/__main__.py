@@ -1,0 +1,5 @@
+"""Draw the sample pictures."""
+
+from assets.samples import main
+
+main()

@@ -6,6 +6,7 @@ from diagrams import formula, spec
 from diagrams.facts import Facts
 from model.config import Config
 
+ATTENTION = "mla_attention"  # the one block whose work grows with the context
 BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp4": 0.5 + 1 / 32}  # mxfp4: one scale byte per 32 weights
 
 
@@ -58,13 +59,18 @@ class Point:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of one step; `formulas` says how each number comes about, filled in."""
+    """The cost of one step."""
 
     flops: float
+    parameters_read: float
     weight_bytes: float
-    cache_bytes: float  # read: the latents of the context and the states
+    latent_bytes: float  # of the KV cache, read; prefill only writes caches
+    state_bytes: float
     experts_touched: float  # per layer, expected under even routing
-    formulas: dict[str, str]
+
+    @property
+    def cache_bytes(self) -> float:
+        return self.latent_bytes + self.state_bytes
 
     @property
     def bytes_read(self) -> float:
@@ -106,41 +112,57 @@ def text_leaves(facts: Facts) -> list[spec.Block]:
     return [b for b in facts.blocks.values() if b.id not in spec.groups() | vision]
 
 
-def flops(facts: Facts, point: Point) -> float:
-    """Matrix FLOPs of a step: the blocks' formulas, attention over the whole context when decoding."""
+@dataclass(frozen=True)
+class Weights:
+    """The text model's parameters as a step reads them: routed experts, the lookup table, and the rest."""
+
+    expert: int  # of one routed expert
+    layers: int  # that have routed experts
+    table: int  # one row per token is looked up: not counted as read
+    rest: int  # everything else, read in every step
+
+    @staticmethod
+    def of(facts: Facts) -> "Weights":
+        routed, table = facts.blocks["moe_experts"], facts.blocks["token_embedding"]
+        rest = facts.totals.text - facts.own_total(routed) - facts.own_total(table)
+        expert = facts.per_instance(routed) // facts.config.experts
+        return Weights(expert, len(facts.instances(routed)), facts.own_total(table), rest)
+
+
+def held_bytes(facts: Facts, point: Point) -> tuple[float, float]:
+    """What the devices must hold: the weights of the text model, and the caches of all sequences."""
+    c, w = facts.config, Weights.of(facts)
+    weights = (w.rest + w.table) * 2 + w.layers * c.experts * w.expert * BYTES[point.experts_as]
+    caches = point.context * latent_bytes_per_token(c) + state_bytes(c, point.conv_state)
+    return weights, point.batch * caches
+
+
+def block_flops(facts: Facts, block: spec.Block, point: Point) -> float:
+    """Matrix FLOPs of all instances of a block; when decoding, one query meets the whole context."""
     tokens = point.context if point.phase == "prefill" else 1
-    sizes = facts.sizes | {"B": point.batch, "T": tokens}
-    total = 0
-    for block in text_leaves(facts):
-        each = formula.evaluate(block.flops, sizes)
-        if block.id == "mla_attention" and point.phase == "decode":
-            each *= point.context  # one query against every token
-        total += each * len(facts.instances(block))
-    return total
+    each = formula.evaluate(block.flops, facts.sizes | {"B": point.batch, "T": tokens})
+    if block.id == ATTENTION and point.phase == "decode":
+        each *= point.context
+    return each * len(facts.instances(block))
+
+
+def flops(facts: Facts, point: Point) -> float:
+    """Matrix FLOPs of a step of the text model."""
+    return sum(block_flops(facts, block, point) for block in text_leaves(facts))
 
 
 def cost(facts: Facts, point: Point) -> Cost:
     """Cost of one step of the text model at a point."""
-    c = facts.config
+    c, w = facts.config, Weights.of(facts)
     touched = experts_touched(c, point.new_tokens)
-    routed, table = facts.blocks["moe_experts"], facts.blocks["token_embedding"]
-    expert, layers = facts.per_instance(routed) // c.experts, len(facts.instances(routed))
-    rest = facts.totals.text - facts.own_total(routed) - facts.own_total(table)
-    each = BYTES[point.experts_as]
-    weight_bytes = rest * 2 + touched * layers * expert * each
-    latents = point.batch * point.context * latent_bytes_per_token(c) if point.phase == "decode" else 0
-    states = point.batch * state_bytes(c, point.conv_state)
+    before = point.batch if point.phase == "decode" else 0  # prefill starts from nothing
     return Cost(
         flops=flops(facts, point),
-        weight_bytes=weight_bytes,
-        cache_bytes=latents + states,
+        parameters_read=w.rest + touched * w.layers * w.expert,
+        weight_bytes=w.rest * 2 + touched * w.layers * w.expert * BYTES[point.experts_as],
+        latent_bytes=before * point.context * latent_bytes_per_token(c),
+        state_bytes=before * state_bytes(c, point.conv_state),
         experts_touched=touched,
-        formulas={
-            "experts touched": f"{c.experts} × (1 − (1 − {c.top_k}/{c.experts})^{point.new_tokens:,})",
-            "weights read": f"{rest:,} × 2 B + {touched:,.1f} × {layers} × {expert:,} × {each:g} B",
-            "KV cache": f"{point.batch:,} × {point.context:,} × {latent_bytes_per_token(c):,} B",
-            "states": f"{point.batch:,} × {state_bytes(c, point.conv_state):,} B",
-        },
     )
 
 

@@ -1,0 +1,230 @@
+"""The numbers of a step as a person asks for them: each with its formula in words and filled in."""
+
+from dataclasses import dataclass
+
+from diagrams import cost as costs
+from diagrams import formula, spec
+from diagrams.cost import ATTENTION, BYTES, Cost, Device, Point, Weights
+from diagrams.facts import Facts
+from diagrams.numbers import short, size
+
+OTHER = "Norms, mixes"
+# parts of a step: title, colour, blocks (a group stands for everything in it; the first match wins)
+PARTS = (
+    ("MLA attention", "attention", (ATTENTION,)),
+    ("MLA projections", "attention", ("mla",)),
+    ("Kimi Delta Attention", "attention", ("kda",)),
+    ("Routed experts", "ffn", ("moe_experts",)),
+    ("Shared experts", "ffn", ("moe_shared_experts",)),
+    ("Router, latent projections", "ffn", ("latent_moe",)),
+    ("Dense FFN", "ffn", ("dense_mlp",)),
+    ("Output head", "embed", ("lm_head",)),
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One number: short for the eye, exact in `how`, which says where it comes from."""
+
+    id: str
+    title: str
+    value: str
+    note: str  # a second, smaller line
+    names: str  # the formula in words
+    how: str  # the formula with its numbers, and the result
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one part of the model takes of a step."""
+
+    title: str
+    kind: str
+    flops: float
+    weight_bytes: float
+    flops_how: str
+    bytes_how: str
+
+
+def seconds(value: float) -> str:
+    """A duration in the unit that suits it."""
+    for unit, of in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= of:
+            return f"{value / of:.3g} {unit}" if value < 1000 * of else f"{value / of:,.0f} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def operations(value: float) -> str:
+    """FLOPs with their unit: 208 GFLOP."""
+    for unit, of in (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6)):
+        if value >= of:
+            return f"{value / of:.3g} {unit}FLOP"
+    return f"{value:,.0f} FLOP"
+
+
+def readings(facts: Facts, point: Point, device: Device, count: int) -> list[Reading]:
+    """Time first, then work, then bytes."""
+    found = costs.cost(facts, point)
+    return [
+        *_time(found, point, device, count),
+        *_work(found, point, facts),
+        *_caches(found, point, facts),
+        _held(facts, point, device, count),
+    ]
+
+
+def _time(found: Cost, point: Point, device: Device, count: int) -> list[Reading]:
+    least, bound = found.seconds(device, count)
+    compute = found.flops / (device.flops_bf16 * count)
+    memory = found.bytes_read / (device.bytes_per_second * count)
+    intensity, ridge = found.flops / found.bytes_read, device.flops_bf16 / device.bytes_per_second
+    rate = point.new_tokens / least
+    where = f"{count} × {device.name}"
+    return [
+        Reading(
+            "time",
+            "Least time of the step",
+            seconds(least),
+            f"bound by {bound}; compute {seconds(compute)}, memory {seconds(memory)}",
+            "the longer of FLOPs ÷ peak and bytes read ÷ bandwidth",
+            f"max({found.flops:.4g} ÷ ({count} × {device.flops_bf16:.4g}/s), {found.bytes_read:.4g} B ÷ "
+            f"({count} × {device.bytes_per_second:.3g} B/s)) = {seconds(least)} on {where}",
+        ),
+        Reading(
+            "rate",
+            "At most",
+            f"{rate:,.4g} tokens/s",
+            f"{'over the batch' if point.batch > 1 else 'one sequence'}; {intensity:,.3g} FLOP per byte, "
+            f"the devices balance at {ridge:,.0f}",
+            "tokens of the step ÷ least time; FLOPs ÷ bytes read against peak ÷ bandwidth",
+            f"{point.new_tokens:,} ÷ {seconds(least)}; {found.flops:.4g} ÷ {found.bytes_read:.4g} B = "
+            f"{intensity:.3g}; {device.flops_bf16:.4g} ÷ {device.bytes_per_second:.3g} = {ridge:.0f}",
+        ),
+    ]
+
+
+def _work(found: Cost, point: Point, facts: Facts) -> list[Reading]:
+    c, w, each = facts.config, Weights.of(facts), BYTES[point.experts_as]
+    touched = f"{found.experts_touched:,.2f}".rstrip("0").rstrip(".")
+    per_token = found.flops / point.new_tokens
+    return [
+        Reading(
+            "flops",
+            "FLOPs of the step",
+            operations(found.flops),
+            f"{operations(per_token)} per token",
+            "the sum of the parts below: 2 per multiply-add of every matrix product",
+            f"{found.flops:,.0f} over {point.new_tokens:,} tokens = {per_token:,.0f} per token",
+        ),
+        Reading(
+            "weights",
+            "Weights read",
+            size(round(found.weight_bytes)),
+            f"{short(round(found.parameters_read))} parameters",
+            "parameters of every step × 2 B + experts touched × MoE layers × weights of one × bytes each",
+            f"{w.rest:,} × 2 B + {touched} × {w.layers} × {w.expert:,} × {each:g} B = "
+            f"{found.weight_bytes:,.0f} B",
+        ),
+        Reading(
+            "touched",
+            "Experts touched",
+            f"{touched} of {c.experts}",
+            "in each MoE layer, expected",
+            "experts × (1 − (1 − top_k ÷ experts)^tokens), when all experts are equally likely",
+            f"{c.experts} × (1 − (1 − {c.top_k} ÷ {c.experts})^{point.new_tokens:,}) = {touched}",
+        ),
+    ]
+
+
+def _caches(found: Cost, point: Point, facts: Facts) -> list[Reading]:
+    c = facts.config
+    token, state = costs.latent_bytes_per_token(c), costs.state_bytes(c, point.conv_state)
+    cross = costs.crossover(c, point.conv_state)
+    width, wide = c.kda_heads * c.kda_head_dim, 2 if point.conv_state == "bf16" else 4
+    held = "held, not read" if point.phase == "prefill" else "read in the step"
+    latents, states = point.batch * point.context * token, point.batch * state
+    return [
+        Reading(
+            "latents",
+            "KV cache",
+            size(latents),
+            f"{token:,} B per token; {held}",
+            "batch × context × MLA layers × (kv_rank + shared_key_dim) × 2 B",
+            f"{point.batch:,} × {point.context:,} × {c.kinds.count('mla')} × ({c.kv_rank} + "
+            f"{c.shared_key_dim}) × 2 B = {latents:,} B",
+        ),
+        Reading(
+            "states",
+            "KDA state",
+            size(states),
+            f"constant: {state:,} B per sequence",
+            "batch × KDA layers × (kda_heads × kda_head_dim² × 4 B + 3 × (conv − 1) × kda_heads × "
+            f"kda_head_dim × {wide} B)",
+            f"{point.batch:,} × {c.kinds.count('kda')} × ({c.kda_heads} × {c.kda_head_dim}² × 4 B + 3 × "
+            f"{c.conv - 1} × {width:,} × {wide} B) = {states:,} B",
+        ),
+        Reading(
+            "crossover",
+            "Cache passes state at",
+            f"{cross:,} tokens",
+            "past it the KV cache is the larger of the two",
+            "bytes of the state ÷ bytes of one token in the KV cache, rounded down",
+            f"{state:,} B ÷ {token:,} B = {cross:,}",
+        ),
+    ]
+
+
+def _held(facts: Facts, point: Point, device: Device, count: int) -> Reading:
+    weights, caches = costs.held_bytes(facts, point)
+    room = device.memory_bytes * count
+    fits = "fits in" if weights + caches <= room else "does not fit in"
+    return Reading(
+        "held",
+        "Held in memory",
+        size(round(weights + caches)),
+        f"{fits} {size(round(room))} of {count} × {device.name}",
+        "all weights of the text model + KV caches + states, against the memory of the devices",
+        f"{weights:,.0f} B + {caches:,.0f} B = {weights + caches:,.0f} B; {count} × "
+        f"{device.memory_bytes:,.0f} B = {room:,.0f} B",
+    )
+
+
+def split(facts: Facts, point: Point) -> list[Part]:
+    """The step by part of the model; parts without work and without weights are left out."""
+    w = Weights.of(facts)
+    touched = costs.experts_touched(facts.config, point.new_tokens)
+    members: dict[str, list[spec.Block]] = {title: [] for title, _, _ in PARTS} | {OTHER: []}
+    for block in costs.text_leaves(facts):
+        if block.id != "token_embedding":  # looked up, not multiplied
+            members[_part_of(facts, block.id)].append(block)
+    kinds = {title: kind for title, kind, _ in PARTS}
+    parts = []
+    for title, blocks in members.items():
+        flops = sum(costs.block_flops(facts, b, point) for b in blocks)
+        own = sum(facts.own_total(b) for b in blocks if b.leaves)
+        read, how = own * 2, f"{own:,} × 2 B"
+        if title == "Routed experts":
+            read = touched * w.layers * w.expert * BYTES[point.experts_as]
+            how = f"{touched:,.2f} × {w.layers} × {w.expert:,} × {BYTES[point.experts_as]:g} B"
+        if flops or read:
+            kind = kinds.get(title, "norm")
+            parts.append(Part(title, kind, flops, read, _flops_how(facts, blocks, point, flops), how))
+    return parts
+
+
+def _part_of(facts: Facts, block: str) -> str:
+    for title, _, ids in PARTS:
+        if any(block == i or block in facts.view.inside(i) for i in ids):
+            return title
+    return OTHER
+
+
+def _flops_how(facts: Facts, blocks: list[spec.Block], point: Point, flops: float) -> str:
+    tokens = point.context if point.phase == "prefill" else 1
+    sizes = facts.sizes | {"B": point.batch, "T": tokens}
+    terms = []
+    for block in blocks:
+        if costs.block_flops(facts, block, point):
+            context = f" × {point.context:,}" if block.id == ATTENTION and point.phase == "decode" else ""
+            terms.append(f"{len(facts.instances(block))} × {formula.filled(block.flops, sizes)}{context}")
+    return f"{' + '.join(terms) or 'no matrix product'} = {flops:,.0f}"

@@ -190,7 +190,7 @@ class Facts:
         else:
             total = sum(self.model.get_parameter(name).numel() for name in self.own(block_id, layer))
         each = {count(self.model.get_submodule(p)) for p in paths} if group else {self.per_instance(block)}
-        layers = sorted({layer for p in paths if (layer := layer_of(p)) is not None})
+        layers = sorted({at for p in paths if (at := layer_of(p)) is not None})
         listings = code.listings(self.model, block)
         return BlockFacts(
             id=block_id,

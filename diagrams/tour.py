@@ -1,0 +1,57 @@
+"""The guided tour: a list of stops, each a place in the drawing with a few sentences about it."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlencode
+
+import yaml
+
+from diagrams import formula, origins, spec
+from diagrams.facts import Facts
+
+FILE = Path(__file__).parent / "tour.yaml"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One stop as it is written; numbers in `text` and `layer` are formulas."""
+
+    id: str
+    title: str
+    text: str
+    select: str
+    open: list[str]
+    layer: str = ""
+    view: str = "model"
+    tab: str = "overview"
+
+
+@cache
+def written() -> tuple[Stop, ...]:
+    """All stops in order. ValueError names a stop whose block or groups do not exist."""
+    stops = tuple(Stop(**raw) for raw in yaml.safe_load(FILE.read_text(encoding="utf-8")))
+    for stop in stops:
+        strange = ({stop.select} - spec.blocks().keys()) | (set(stop.open) - spec.groups())
+        if strange:
+            raise ValueError(
+                f"tour.yaml: stop {stop.id!r} names {', '.join(sorted(strange))}, which is no block"
+            )
+    return stops
+
+
+def stops(facts: Facts) -> list[Stop]:
+    """The stops that a model has, with its numbers."""
+    sizes = origins.sizes(facts)
+    return [_filled(stop, sizes) for stop in written() if stop.select in facts.blocks]
+
+
+def place(stop: Stop, number: int) -> str:
+    """The piece of a link that leads to a stop: everything it shows, and its number counted from 1."""
+    shown = {"view": stop.view, "select": stop.select, "open": ",".join(stop.open)}
+    return urlencode(shown | {"layer": stop.layer, "tab": stop.tab, "tour": number}, safe=",")
+
+
+def _filled(stop: Stop, sizes: dict) -> Stop:
+    layer = str(int(formula.evaluate(stop.layer, sizes))) if stop.layer else ""
+    return Stop(**vars(stop) | {"text": formula.fill_braces(stop.text, sizes), "layer": layer})

@@ -8,6 +8,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from assets import ROOT
+from diagrams.numbers import short, size
 
 _environment = Environment(
     loader=FileSystemLoader(ROOT),
@@ -44,21 +45,19 @@ def breakable(name: str) -> Markup:
     return Markup(".<wbr>").join(name.split("."))
 
 
+def axes(shape: str) -> Markup:
+    """A shape whose axis names light up wherever they stand on the page."""
+    parts = re.split(r"([A-Za-z_]\w*)", shape)
+    name = Markup('<span class="axis" data-axis="{0}" tabindex="0">{0}</span>')
+    return Markup("").join(name.format(part) if i % 2 else part for i, part in enumerate(parts))
+
+
 def needed_first(scripts: str) -> str:
     """Bokeh's script tags less MathJax, which shell.js loads with the first formula, and less WebGL."""
     return re.sub(r"<script[^>]*bokeh-(mathjax|gl)[^>]*></script>\s*", "", scripts)
 
 
 def number(value: int) -> str:
-    return f"{value:,}"
-
-
-def short(value: int) -> str:
-    """A count in three or four digits: 2.78T, 104.2B, 443.7M; small ones in full."""
-    for unit, size in (("T", 10**12), ("B", 10**9), ("M", 10**6)):
-        if value >= size:
-            scaled = value / size
-            return f"{scaled:.2f}{unit}" if scaled < 10 else f"{scaled:.1f}{unit}"
     return f"{value:,}"
 
 
@@ -71,5 +70,6 @@ def percent(part: int, whole: int) -> str:
 
 
 _environment.filters["needed_first"] = needed_first
-_environment.filters |= {"number": number, "short": short, "breakable": breakable, "prose": prose}
+_environment.filters |= {"number": number, "short": short, "size": size, "axes": axes}
+_environment.filters |= {"breakable": breakable, "prose": prose}
 _environment.globals |= {"percent": percent, "asset": asset}

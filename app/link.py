@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote_plus
 
+from app import at
 from diagrams.graph import OPEN
+from diagrams.shapes import MOST, PHASES
 
-VIEWS = ("model", "lab", "ledger")
+VIEWS = ("model", "lab", "ledger", "cost", "compare")
 TABS = ("overview", "params", "code", "live")
+DEPTHS = ("line", "engineer", "derivation")
 VERSION = 1
+CAMERA = re.compile(r"|-?[0-9]{1,5},-?[0-9]{1,5},[0-9](\.[0-9]{1,2})?")
 LONG_PROMPT = 1000  # encoded characters; a longer one stays out of the link when a stored run holds it
 
 
@@ -23,6 +27,7 @@ class Known:
     blocks: dict[str, frozenset[str]] = field(default_factory=dict)  # by model
     groups: frozenset[str] = frozenset()
     layers: dict[str, int] = field(default_factory=dict)
+    compared: tuple[str, ...] = ()  # what may stand beside the drawn model
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,15 @@ def _model_or_none(text: str, known: Known, _values) -> str:
     return _one_of(known.models, text, "model") if text else ""
 
 
+def _compared(text: str, known: Known, _values) -> str:
+    return _one_of(known.compared or known.models, text, "model") if text else ""
+
+
+def _at(text: str, _known, _values) -> str:
+    at.read(text)
+    return text
+
+
 def _block(text: str, known: Known, values: dict[str, Any]) -> str:
     return _one_of(known.blocks.get(values["model"], ()), text, "block") if text else ""
 
@@ -97,6 +111,28 @@ def _choice(names: tuple[str, ...], what: str):
     return lambda text, _known, _values: _one_of(names, text, what)
 
 
+def _axis(name: str):
+    def read(text: str, _known, _values) -> int:
+        number = _number(text)
+        if not 1 <= number <= MOST[name]:
+            raise ValueError(f"{name} is a number from 1 to {MOST[name]:,}")
+        return number
+
+    return read
+
+
+def _camera(text: str, _known, _values) -> str:
+    """Middle of the stage in units of the drawing, and the zoom: "512,830,0.85"."""
+    if not CAMERA.fullmatch(text):
+        raise ValueError("expected a place and a zoom such as 512,830,0.85")
+    return text
+
+
+def _stop(text: str, _known, _values) -> int | None:
+    """A stop of the tour, counted from 1."""
+    return (_number(text) or None) if text else None
+
+
 def _index(text: str, _known, _values) -> int | None:
     return _number(text) if text else None
 
@@ -107,6 +143,9 @@ FIELDS = (
     Field("select", "select", "", _block),
     Field("open", "open", OPEN, _groups, ",".join),
     Field("layer", "layer", None, _layer),
+    Field("phase", "phase", "prefill", _choice(PHASES, "phase")),
+    Field("B", "B", 1, _axis("B")),
+    Field("T", "T", 17, _axis("T")),
     Field("with", "ran", "", _model_or_none),
     Field("weights", "weights", "", _matching(r"[0-9a-f]{4,64}", "a short hash")),
     Field("prompt", "prompt", None, lambda text, _known, _values: text),
@@ -114,7 +153,11 @@ FIELDS = (
     Field("tab", "tab", "overview", _choice(TABS, "tab")),
     Field("token", "token", None, _index),
     Field("head", "head", None, _index),
-    Field("compare", "compare", "", _model_or_none),
+    Field("compare", "compare", "", _compared),
+    Field("at", "at", at.DEFAULT, _at),
+    Field("depth", "depth", "engineer", _choice(DEPTHS, "depth")),
+    Field("tour", "tour", None, _stop),
+    Field("camera", "camera", "", _camera),
 )
 DEFAULTS = {f.name: f.default for f in FIELDS}
 _KEYS = {f.key for f in FIELDS}
@@ -165,11 +208,11 @@ def parse(search: str, known: Known) -> Link:
 
 
 def changes(search: str, known: Known, values: dict[str, Any]) -> dict[str, Any]:
-    """Only the fields that a piece of a link names, read against the values there are."""
+    """Only the fields that a piece of a link names, read against the values there are, and `problems`."""
     parts = {part.partition("=")[0]: part for part in search.split("&")}
     after = dict(values)
-    _read_all(parts, known, after)
-    return {f.name: after[f.name] for f in FIELDS if f.key in parts}
+    problems = _read_all(parts, known, after)
+    return {f.name: after[f.name] for f in FIELDS if f.key in parts} | {"problems": problems}
 
 
 def format(values: dict[str, Any], unknown: Iterable[str] = ()) -> str:

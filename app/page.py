@@ -4,6 +4,7 @@ import panel as pn
 
 from app import html, link, theme
 from app.address import Address
+from app.parts import controls
 from app.parts.diagram import diagram, sketch
 from app.parts.header import header, title
 from app.parts.inspector import TABS, inspector
@@ -34,22 +35,24 @@ def visit(search: str) -> tuple[State, Address]:
 
 def page(state: State, address: Address, dock, live, lab) -> pn.Template:
     """The whole page for one visitor; dock, live and lab are viewables built on the same state."""
-    shell = Shell(state, known())
+    may = known()
+    shell = Shell(state, may)
     for part in (header, stage, inspector, ledger):
         part(state, shell)
     template = pn.Template(html.template("page.html"))
     places = {"diagram": diagram(state), "dock": dock, "live": live, "lab": lab}
+    places["controls"] = controls.controls(state, may)
     for name, viewable in (places | {"shell": shell, "address": address.component}).items():
         template.add_panel(name, viewable)
-    models = known().models
     for name, value in {
         "now": shell.now,
         "slots": {slot: getattr(shell, slot) for slot in SLOTS},
-        "models": models,
-        "titles": {name: title(name) for name in models},
+        "models": may.models,
+        "titles": {name: title(name) for name in may.models},
         "views": VIEWS,
         "tabs": TABS,
         "sketch": sketch(state),
+        "controls": controls.bar(state, may),
         "colours": theme.drawing_colours(),
     }.items():
         template.add_variable(name, value)

@@ -13,6 +13,9 @@ from app.runs import Runs
 from app.store import Store
 from diagrams.facts import Facts
 from diagrams.graph import scene
+from diagrams.search import index
+from diagrams.stack import alike
+from model.presets import preset
 
 MESSAGE_LIMIT = 20 * 2**20  # bytes of one websocket message
 
@@ -58,7 +61,9 @@ def serve(
 def warm() -> None:
     """Build what every first visitor needs, before there is one: the full tree, its facts, its drawing."""
     Facts.of("kimi-k3").block("kimi_k3")
-    scene("kimi-k3")
+    for layer in (None, *{alike(preset("kimi-k3"), i) for i in range(preset("kimi-k3").layers)}):
+        scene("kimi-k3", layer=layer)
+    index("kimi-k3")
 
 
 def _claim(host: str, port: int) -> None:

@@ -3,6 +3,7 @@
 import param
 
 from app import link
+from diagrams.shapes import MOST, PHASES, Step
 
 
 def _default(key: str):
@@ -18,6 +19,10 @@ class State(param.Parameterized):
     open = param.List(list(_default("open")), item_type=str, doc="ids of the groups that are open")
     layer = param.Integer(_default("layer"), allow_None=True, doc="the layer that is meant, if one is")
 
+    phase = param.Selector(default=_default("phase"), objects=list(PHASES), doc="step that shapes are for")
+    B = param.Integer(_default("B"), bounds=(1, MOST["B"]), doc="sequences that shapes are for")
+    T = param.Integer(_default("T"), bounds=(1, MOST["T"]), doc="tokens that shapes are for")
+
     ran = param.String(_default("ran"), doc="name of the model that ran (`with` in the link)")
     weights = param.String(_default("weights"), doc="short hash of the weights that ran")
     prompt = param.String(_default("prompt"), allow_None=True, doc="None: nothing typed yet; '' is a prompt")
@@ -27,6 +32,11 @@ class State(param.Parameterized):
     token = param.Integer(_default("token"), allow_None=True, doc="index of the chosen token")
     head = param.Integer(_default("head"), allow_None=True, doc="index of the chosen head")
     compare = param.String(_default("compare"), doc="name of the model compared with")
+    at = param.String(_default("at"), doc="the point that the Cost view is at")
+    depth = param.Selector(default=_default("depth"), objects=list(link.DEPTHS), doc="depth of the text")
+    tour = param.Integer(_default("tour"), allow_None=True, doc="stop of the guided tour, from 1; None: off")
+
+    camera = param.String(_default("camera"), doc="where the drawing is looked at; '' shows its width")
 
     dark = param.Boolean(False, doc="what the browser shows now; figures follow it")
     problems = param.List([], item_type=str, doc="parts of the link that could not be read, as sentences")
@@ -35,6 +45,10 @@ class State(param.Parameterized):
     def linked(self) -> dict:
         """The fields that make up the link."""
         return {name: getattr(self, name) for name in link.DEFAULTS}
+
+    @property
+    def step(self) -> Step:
+        return Step(self.B, self.T, self.phase)
 
     def toggle(self, group: str) -> None:
         """Open a group that is closed, close one that is open."""

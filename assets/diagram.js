@@ -1,138 +1,4 @@
-// The architecture diagram: draws a scene that was laid out in Python. No imports, nothing is fetched.
-const NS = "http://www.w3.org/2000/svg"
-const KINDS = [
-  ["attention", "attention"], ["ffn", "FFN / MoE"], ["norm", "norm / residual"],
-  ["embed", "embedding / head"], ["aux", "block store"], ["structure", "structure"],
-]
-const LINES = [["flow", "activations"], ["sum", "running sum"], ["store", "block sums"]]
-const FAR = 0.55, VERY_FAR = 0.25, MAX_FIT = 1.15, MIN_FIT = 0.62, CLICK = 4, RAIL = 90, LINE_H = 12
-
-function shape(tag, attrs = {}, parent = null, text = null) {
-  const node = document.createElementNS(NS, tag)
-  for (const key in attrs) node.setAttribute(key, attrs[key])
-  if (text != null) node.textContent = text
-  parent?.appendChild(node)
-  return node
-}
-
-function html(tag, cls, parent, text = null) {
-  const node = document.createElement(tag)
-  if (cls) node.className = cls
-  if (text != null) node.textContent = text
-  parent.appendChild(node)
-  return node
-}
-
-const count = (n) => (n ? `${n.toLocaleString("en-US")} parameters` : "")
-const isRail = (node) => !node.open && node.h > RAIL
-const distance = (a, b) => Math.abs(a[0] - b[0]) + Math.abs(a[1] - b[1])
-const clamp = (x, low, high) => Math.max(low, Math.min(high, x))
-
-// A polyline with rounded corners.
-function rounded(points) {
-  let d = `M${points[0]}`
-  for (let i = 1; i < points.length - 1; i++) {
-    const [before, here, after] = [points[i - 1], points[i], points[i + 1]]
-    const r = Math.min(8, distance(before, here) / 2, distance(here, after) / 2)
-    const toward = (p) => [here[0] + Math.sign(p[0] - here[0]) * r, here[1] + Math.sign(p[1] - here[1]) * r]
-    d += `L${toward(before)}Q${here} ${toward(after)}`
-  }
-  return `${d}L${points.at(-1)}`
-}
-
-// A triangle whose tip is at `tip`, pointing away from `from`.
-function arrow(from, tip) {
-  const dx = Math.sign(tip[0] - from[0]), dy = Math.sign(tip[1] - from[1])
-  const [x, y] = [tip[0] - 7 * dx, tip[1] - 7 * dy]
-  return `M${tip}L${x - 3.6 * dy},${y - 3.6 * dx}L${x + 3.6 * dy},${y + 3.6 * dx}Z`
-}
-
-// The lane of a loop says which way it runs: an arrow in the middle of its upright stretch.
-function halfway(points) {
-  const i = points.findIndex((p, i) => i > 1 && p[0] === points[i - 1][0])
-  const [a, b] = [points[i - 1], points[i]]
-  return arrow(a, [a[0], (a[1] + b[1]) / 2])
-}
-
-function drawEdge(edge, parent, enters) {
-  const g = shape("g", { class: `edge ${edge.kind}` }, parent)
-  shape("path", { class: "path", d: rounded(edge.points) }, g)
-  if (enters) shape("path", { class: "head", d: arrow(edge.points.at(-2), edge.points.at(-1)) }, g)
-  if (edge.loop && edge.kind !== "store") shape("path", { class: "head", d: halfway(edge.points) }, g)
-  return g
-}
-
-function drawLabel(edge, parent) {
-  if (edge.lx == null) return
-  const at = { class: `label ${edge.loop ? "loop" : edge.kind}`, "text-anchor": edge.anchor }
-  const text = shape("text", at, parent)
-  const lines = edge.text ? [edge.text, ...edge.label] : edge.label
-  lines.forEach((line, i) => {
-    const cls = edge.text && i === 0 ? "words" : "mono"
-    shape("tspan", { x: edge.lx, y: edge.ly + i * LINE_H, class: cls }, text, line)
-  })
-}
-
-function drawToggle(node, parent) {
-  const at = node.open ? [10, 9] : [9, node.h / 2 - 9]
-  const g = shape("g", { class: "toggle", "data-toggle": node.id, transform: `translate(${at})` }, parent)
-  shape("rect", { width: 18, height: 18, rx: 5 }, g)
-  shape("path", { d: node.open ? "M5.5,9H12.5" : "M5.5,9H12.5M9,5.5V12.5" }, g)
-}
-
-function drawHeader(node, parent) {
-  shape("text", { class: "title", x: 36, y: 22.5 }, parent, node.title)
-  if (!node.badge) return
-  const g = shape("g", { class: "badge" }, parent), x = node.w - node.badge_w - 12
-  shape("rect", { x, y: 9, width: node.badge_w, height: 18, rx: 9 }, g)
-  shape("text", { x: x + node.badge_w / 2, y: 22, "text-anchor": "middle" }, g, node.badge)
-}
-
-function drawTexts(node, parent) {
-  const x = node.w / 2 + (node.group ? 12 : 0), middle = isRail(node) ? 34 : node.h / 2
-  const g = shape("g", { class: "texts" }, parent)
-  shape("text", { class: "title", x, y: middle + (node.row ? -3 : 4.5), "text-anchor": "middle" }, g, node.title)
-  const cls = node.row && node.row === node.mono ? "row mono" : "row"
-  shape("text", { class: cls, x, y: middle + 13.5, "text-anchor": "middle" }, g, node.row)
-}
-
-function drawNode(node, parent) {
-  const open = node.group && node.open
-  const states = [open && "group", node.io && "io", isRail(node) && "rail"].filter(Boolean).join(" ")
-  const g = shape("g", {
-    class: `node k-${node.kind} ${states}`, "data-id": node.id, transform: `translate(${node.x},${node.y})`,
-    role: "treeitem", tabindex: -1, "aria-level": node.depth + 1,
-    "aria-label": [node.title, node.sub, count(node.params)].filter(Boolean).join(", "),
-  }, parent)
-  if (node.group) g.setAttribute("aria-expanded", String(!!node.open))
-  const rx = node.io ? node.h / 2 : open ? 14 : 8
-  shape("rect", { class: "ring", x: -3.5, y: -3.5, width: node.w + 7, height: node.h + 7, rx: rx + 3.5 }, g)
-  shape("rect", { class: "box", width: node.w, height: node.h, rx }, g)
-  if (open) drawHeader(node, g); else drawTexts(node, g)
-  if (node.group) drawToggle(node, g)
-  return g
-}
-
-// After a run the second row shows the value measured there; without one, the words from Python.
-function drawLive(node, g, text) {
-  const row = g.querySelector(".row")
-  if (!row) return
-  row.textContent = text || node.row
-  row.classList.toggle("live", !!text)
-}
-
-function drawLegend(parent) {
-  const legend = html("div", "legend", parent)
-  const entry = (name, sign) => html("span", "", legend, name).prepend(sign)
-  for (const [kind, name] of KINDS) entry(name, html("i", `k-${kind}`, legend))
-  html("span", "gap", legend)
-  for (const [kind, name] of LINES) {
-    const sign = shape("svg", { "aria-hidden": "true" })
-    drawEdge({ kind, points: [[0, 5], [24, 5]] }, sign, true)
-    entry(name, sign)
-  }
-}
-
+// The architecture diagram: a scene that was laid out in Python, walked by pointer and keyboard.
 export function render({ model, el }) {
   const wrap = html("div", "k3d", el)
   drawLegend(wrap)
@@ -144,9 +10,12 @@ export function render({ model, el }) {
   const tip = html("div", "tip", stage)
   tip.setAttribute("role", "tooltip")
 
+  const stop = new AbortController(), calm = matchMedia("(prefers-reduced-motion: reduce)")
+  const map = minimap(stage, (x, y) => { flyTo(size.width / 2 - x * view.k, size.height / 2 - y * view.k, 0); keep() })
   const view = { x: 0, y: 0, k: 1 }
   let nodes = new Map(), drawn = new Map(), lines = [], size = { width: 0, height: 0 }
   let moved = false, whole = false, current = null, pending = null, press = null
+  let wanted = null, flight = 0, saving = 0, kept = ""
 
   // ---- camera
   const apply = () => {
@@ -154,6 +23,38 @@ export function render({ model, el }) {
     wrap.classList.toggle("far", view.k < FAR)
     wrap.classList.toggle("veryfar", view.k < VERY_FAR)
     for (const [id, g] of drawn) if (isRail(nodes.get(id))) followRail(nodes.get(id), g)
+    map.follow(view, size, moved)
+  }
+  // The camera in the link: the middle of the stage in units of the drawing, and the zoom.
+  const keep = () => {
+    clearTimeout(saving)
+    saving = setTimeout(() => {
+      const at = (pan, side) => Math.round((side / 2 - pan) / view.k)
+      kept = moved ? `${at(view.x, size.width)},${at(view.y, size.height)},${Number(view.k.toFixed(2))}` : ""
+      model.camera = kept
+    }, 250)
+  }
+  const look = () => {
+    kept = model.camera
+    if (!size.width) return
+    if (!kept) { moved = false; return fit(false) }
+    const [x, y, k] = kept.split(",").map(Number)
+    Object.assign(view, { k, x: size.width / 2 - x * k, y: size.height / 2 - y * k })
+    moved = true
+    apply()
+  }
+  // Move there in a moment that the eye can follow, or at once for who wants no motion.
+  const flyTo = (x, y, ms = 260) => {
+    cancelAnimationFrame(flight)
+    const from = { ...view }, start = performance.now()
+    const frame = (now) => {
+      const t = ms && !calm.matches ? clamp((now - start) / ms, 0, 1) : 1, ease = t * (2 - t)
+      view.x = from.x + (x - from.x) * ease
+      view.y = from.y + (y - from.y) * ease
+      apply()
+      if (t < 1) flight = requestAnimationFrame(frame)
+    }
+    frame(start)
   }
   // The words of a tall box stay in sight while it scrolls by.
   const followRail = (node, g) => {
@@ -168,17 +69,22 @@ export function render({ model, el }) {
     const first = model.scene.nodes[0], axis = view.k > across ? first.x + first.w / 2 : width / 2
     view.x = size.width / 2 - axis * view.k
     view.y = all ? (size.height - height * view.k) / 2 : Math.max(0, (size.height - height * view.k) / 2)
+    const before = !all && nodes.get("earlier_layers") // a layer on show stands at the top, with what feeds it
+    if (before) view.y = 12 - before.y * view.k
     whole = all
     apply()
   }
   const zoom = (factor, x = size.width / 2, y = size.height / 2) => {
+    cancelAnimationFrame(flight)
     const k = clamp(view.k * factor, 0.05, 4), f = k / view.k
     Object.assign(view, { k, x: x - (x - view.x) * f, y: y - (y - view.y) * f })
     moved = true
     apply()
+    keep()
   }
   // Pan inside the drawing's bounds; returns how much of dy was left over, for the page to scroll.
   const pan = (dx, dy) => {
+    cancelAnimationFrame(flight)
     const w = model.scene.width * view.k, h = model.scene.height * view.k
     const free = size.height - h - 56
     view.x = clamp(view.x + dx, size.width * 0.5 - w, size.width * 0.5)
@@ -187,24 +93,27 @@ export function render({ model, el }) {
     view.y = y
     moved = true
     apply()
+    keep()
     return rest
   }
   // Bring a box into sight; a tall one that shows anywhere stays where it is.
-  const reveal = (id) => {
+  const reveal = (id, ms = 0) => {
     const n = nodes.get(id)
     if (!n || !size.width) return
     const x = n.x * view.k + view.x, y = n.y * view.k + view.y, w = n.w * view.k, h = n.h * view.k
     const shows = x + w > 24 && x < size.width - 24 && y + h > 24 && y < size.height - 24
     if (shows && (n.open || n.h > RAIL || (x >= 0 && x + w <= size.width && y >= 0 && y + h <= size.height))) return
-    if (x < 0 || x + w > size.width) view.x += size.width / 2 - (x + w / 2)
-    if (y < 0 || y + h > size.height) view.y += size.height / 3 - y
-    apply()
+    const right = x < 0 || x + w > size.width ? size.width / 2 - (x + w / 2) : 0
+    const lower = y < 0 || y + h > size.height ? size.height / 3 - y : 0
+    flyTo(view.x + right, view.y + lower, ms)
   }
   const anchor = (n) => [(n.x + 18) * view.k + view.x, (n.y + (n.open ? 18 : n.h / 2)) * view.k + view.y]
 
   // ---- drawing
   const draw = () => {
-    const { nodes: all = [], edges = [] } = model.scene
+    const { nodes: template = [], edges = [] } = model.scene
+    const all = template.map((n) => ({ ...n, ...model.words[n.id] }))
+    map.draw(model.scene)
     for (const g of Object.values(layer)) g.replaceChildren()
     nodes = new Map(all.map((n) => [n.id, n]))
     const place = (n) => [n.id, drawNode(n, n.group && n.open ? layer.groups : layer.nodes)]
@@ -216,6 +125,13 @@ export function render({ model, el }) {
     })
     live()
     mark()
+  }
+  // A letter of the equation: the box it lives in, or the closed group around it, and its way to the selection.
+  const light = ({ detail }) => {
+    const id = detail.find((key) => drawn.has(key)), to = model.selected
+    drawn.forEach((g, key) => g.classList.toggle("lit", key === id))
+    for (const { edge, g } of lines)
+      g.classList.toggle("lit", !!id && id !== to && edge.members.some(([a, b]) => inside(a, id) && inside(b, to)))
   }
   const live = () => drawn.forEach((g, id) => drawLive(nodes.get(id), g, model.live?.[id]))
   const inside = (id, group) => {
@@ -346,11 +262,12 @@ export function render({ model, el }) {
   }
   const keys = {
     Escape: () => pick(""), "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8),
-    0: () => { moved = true; fit(!whole) },
+    0: () => { fit(!whole); moved = whole; keep() },
   }
   svg.addEventListener("keydown", (ev) => {
     const n = nodes.get(under(ev, "id"))
     if (ev.ctrlKey || ev.metaKey || ev.altKey || !(keys[ev.key] || (n && moves[ev.key]))) return
+    if (ev.key === "Escape" && !model.selected) return // the page leaves the layer
     if (keys[ev.key]) keys[ev.key](); else moves[ev.key](n, siblings(n.parent))
     ev.preventDefault()
   })
@@ -370,7 +287,13 @@ export function render({ model, el }) {
   button("1:1", "Actual size", () => zoom(1 / view.k))
 
   // ---- what Python changes
-  const redraw = () => {
+  let due = false
+  const redraw = () => { // scene and words may change in one message: one drawing
+    if (!due) queueMicrotask(redrawNow)
+    due = true
+  }
+  const redrawNow = () => {
+    due = false
     const focused = wrap.getRootNode().activeElement?.dataset?.id
     draw()
     const n = pending && nodes.get(pending.id), [x, y] = n ? anchor(n) : []
@@ -378,12 +301,24 @@ export function render({ model, el }) {
     pending = null
     if (moved) apply(); else fit(false)
     if (drawn.has(focused)) drawn.get(focused).focus({ preventScroll: true })
+    if (wanted) arrive()
+  }
+  // What is selected elsewhere is flown to, when it is drawn.
+  const arrive = () => {
+    if (!drawn.has(wanted) || !size.width) return
+    const id = wanted
+    wanted = null
+    reveal(id, 260)
   }
   const theme = () => wrap.classList.toggle("dark", model.dark)
   model.on("scene", redraw)
-  model.on("selected", () => { mark(); reveal(model.selected) })
+  model.on("words", redraw)
+  model.on("selected", () => { mark(); wanted = model.selected; arrive() })
+  model.on("camera", () => { if (model.camera !== kept) look() })
   model.on("dark", theme)
   model.on("live", live)
+  document.addEventListener("k3-light", light)
+  model.on("remove", () => document.removeEventListener("k3-light", light))
   theme()
   draw()
 
@@ -391,10 +326,13 @@ export function render({ model, el }) {
     const first = !size.width
     size = { width: stage.clientWidth, height: stage.clientHeight }
     if (!size.width) return
-    if (!moved) fit(false)
+    if (first && model.camera) look()
+    else if (!moved) fit(false)
     if (first || !moved) reveal(model.selected)
+    if (wanted) arrive()
     if (first) requestAnimationFrame(() => performance.mark("diagram-painted"))
   })
   observer.observe(stage)
-  model.on("remove", () => observer.disconnect())
+  followAxes(stage, stop.signal)
+  model.on("remove", () => { observer.disconnect(); stop.abort() })
 }

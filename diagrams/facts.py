@@ -145,9 +145,7 @@ class Facts:
     def layer_total(self, layer: int) -> int:
         return count(self.model.language_model.model.layers[layer])
 
-    def shape(
-        self, text: str, path: str = "", step: Step = STEP, context: bool = False
-    ) -> tuple[str, str]:
+    def shape(self, text: str, path: str = "", step: Step = STEP, context: bool = False) -> tuple[str, str]:
         """A shape expression as written, and with the numbers of this model; see `Step.symbolic`."""
         text = step.symbolic(text, context)
         values = self.sizes | step.sizes
@@ -158,7 +156,7 @@ class Facts:
         return text, "[" + ", ".join(str(n) for n in formula.shape(text, values)) + "]"
 
     def block(self, block_id: str, layer: int | None = None) -> BlockFacts:
-        """A block in the whole model, or its instance in one layer. ValueError when there is no such block."""
+        """A block in the whole model, or its instance in one layer. ValueError for an unknown block."""
         if layer is not None and layer not in self.block(block_id).layers:
             layer = None
         if (block_id, layer) not in self._blocks:

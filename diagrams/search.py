@@ -89,10 +89,9 @@ def _score(entry: Entry, words: list[str]) -> tuple[int, int] | None:
     text = entry.text.casefold()
     if not all(word in text for word in words):
         return None
-    first = words[0]
-    names = re.split(r"[.\s,:]+", text)
-    close = 0 if first in names or text == " ".join(words) else 1 if re.search(rf"\b{re.escape(first)}", text) else 2
-    return entry.rank, close
+    whole = words[0] in re.split(r"[.\s,:]+", text) or text == " ".join(words)
+    starts = re.search(rf"\b{re.escape(words[0])}", text)
+    return entry.rank, 0 if whole else 1 if starts else 2
 
 
 def _hit(facts: Facts, entry: Entry, word: str) -> Hit:

@@ -114,7 +114,9 @@ def view_of(facts: Facts, index: int) -> View:
     after = max(i for i, n in enumerate(nodes) if n.id in inside) + 1
     others = "They read the block store as well, and write to it at each block start."
     if index < here.last:
-        nodes.insert(after, Node(LATER, io=True, title=WIDEST, sub=WIDEST, text=f"The layers after. {others}"))
+        nodes.insert(
+            after, Node(LATER, io=True, title=WIDEST, sub=WIDEST, text=f"The layers after. {others}")
+        )
     if index > 0:
         before = next(i for i, n in enumerate(nodes) if n.id == LAYER)
         text = f"The layers before. {others}"

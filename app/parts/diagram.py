@@ -1,29 +1,36 @@
 """The drawing of the model: a scene laid out in Python, drawn and walked in the browser."""
 
 from functools import lru_cache
-from pathlib import Path
 from typing import ClassVar
 
 import param
 from markupsafe import Markup
 from panel.custom import JSComponent
 
+from app import link
 from app.state import State
 from app.theme import themed
 from assets import ROOT
-from diagrams import graph, spec
+from diagrams import graph, spec, stack
 from diagrams.drawing import svg
+from diagrams.facts import Facts
+from diagrams.shapes import Step
+
+SHOWN = ["model", "open", "layer", "phase", "B", "T"]  # what the drawing depends on
+SCRIPTS = ("drawing.js", "axes.js", "minimap.js", "diagram.js")
 
 
 class Diagram(JSComponent):
     """Draws a scene; a click selects, the toggle of a group asks to open or close it."""
 
-    scene = param.Dict({}, doc="boxes and edges with coordinates, from diagrams.graph.scene")
+    scene = param.Dict({}, doc="boxes and edges with coordinates, from diagrams.graph.template")
+    words = param.Dict({}, doc="what stands in place of the scene's words, by box: those of one layer")
     selected = param.String("")
+    camera = param.String("", doc="middle of the stage and zoom, as in the link; '' shows the width")
     dark = param.Boolean(False)
     live = param.Dict({}, doc="a few words per block, shown on its box")
 
-    _esm = Path(ROOT / "diagram.js")
+    _esm = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in SCRIPTS)
     _stylesheets: ClassVar = [
         (ROOT / "diagram.css").read_text(encoding="utf-8")
     ]  # Panel serves no Path outside app
@@ -37,13 +44,13 @@ class Diagram(JSComponent):
             self._on_toggle(data["id"])
 
 
-def _opened(state: State) -> tuple[str, ...]:
-    return tuple(sorted(state.open))
+def _sight(state: State) -> tuple[str, str, tuple[str, ...], int | None, Step]:
+    return state.model, "model", tuple(sorted(state.open)), state.layer, state.step
 
 
 @lru_cache(maxsize=64)
-def _sketch(model: str, opened: tuple[str, ...], selected: str) -> Markup:
-    scene = graph.scene(model, "model", opened)
+def _sketch(sight: tuple, selected: str) -> Markup:
+    scene = graph.scene(*sight)
     first = scene["nodes"][0]
     return Markup('<div style="--wide:{}px;--axis:{:.3f}">{}</div>').format(
         scene["width"],
@@ -54,25 +61,51 @@ def _sketch(model: str, opened: tuple[str, ...], selected: str) -> Markup:
 
 def sketch(state: State) -> Markup:
     """The same drawing as plain SVG, for the page to show before its scripts run."""
-    return _sketch(state.model, _opened(state), state.select)
+    return _sketch(_sight(state), state.select)
+
+
+def _toggle(state: State, group: str) -> None:
+    """Open or close a group; in the picture of one layer it speaks for its variants too."""
+    if state.layer is None:
+        state.toggle(group)
+        return
+    view = Facts.of(state.model).view
+    together, shown = stack.opened(view, frozenset({group})), stack.opened(view, frozenset(state.open))
+    state.open = [g for g in state.open if g not in together] if group in shown else [*state.open, group]
 
 
 def diagram(state: State) -> Diagram:
     """The drawing of the state's model, kept in step both ways."""
 
-    def scene():
-        return graph.scene(state.model, "model", _opened(state))
+    def drawing() -> dict:
+        return {"scene": graph.template(*_sight(state)), "words": graph.words(state.model, state.layer)}
 
     drawn = Diagram(
-        state.toggle, scene=scene(), selected=state.select, dark=state.dark, sizing_mode="stretch_both"
+        lambda group: _toggle(state, group),
+        selected=state.select,
+        camera=state.camera,
+        dark=state.dark,
+        sizing_mode="stretch_both",
+        **drawing(),
     )
 
     def chosen(event):
         if event.new == "" or event.new in spec.blocks():
             state.select = event.new
 
+    def moved(event):
+        if link.CAMERA.fullmatch(event.new):
+            state.camera = event.new
+
+    def redraw(*_):
+        changed = drawing()
+        if changed["scene"] is drawn.scene:
+            del changed["scene"]  # the same picture with other words: nothing else is sent
+        drawn.param.update(**changed)
+
     drawn.param.watch(chosen, "selected")
-    state.param.watch(lambda *_: setattr(drawn, "scene", scene()), ["model", "open"])
-    state.param.watch(lambda event: setattr(drawn, "selected", event.new), "select")
-    state.param.watch(lambda event: setattr(drawn, "dark", event.new), "dark")
+    drawn.param.watch(moved, "camera")
+    state.param.watch(redraw, SHOWN)
+    for name, own in (("select", "selected"), ("dark", "dark"), ("camera", "camera")):
+        state.param.watch(lambda event, own=own: setattr(drawn, own, event.new), name)
     return drawn

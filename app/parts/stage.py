@@ -6,37 +6,35 @@ from app.html import render
 from app.parts.header import title
 from app.shell import Shell
 from app.state import State
-from diagrams import spec
+from diagrams import spec, stack
 from diagrams.facts import Facts
 from model.presets import preset
 
-VIEWS = (("model", "Architecture"), ("lab", "Lab"), ("ledger", "Ledger"))
+VIEWS = (("model", "Architecture"), ("lab", "Lab"), ("ledger", "Ledger"), ("cost", "Cost"), ("compare", "Compare"))
 
 
 @cache
 def cells(model: str) -> str:
-    """One cell per layer, in the blocks of AttnRes."""
+    """One cell per layer, in the blocks of AttnRes; the last block may be a partial one."""
     config = preset(model)
-    layers = [
-        {"index": i, "kind": kind, "dense": i < config.dense_layers, "text": _layer_text(config, i)}
-        for i, kind in enumerate(config.kinds)
-    ]
-    blocks = [layers[i : i + config.block] for i in range(0, len(layers), config.block)]
-    return render("layers.html", blocks=blocks)
+    layers, each = stack.layers(config), config.block or config.layers
+    blocks = [layers[i : i + each] for i in range(0, len(layers), each)]
+    return render("layers.html", blocks=blocks, each=each, attnres=bool(config.block))
 
 
-def _layer_text(config, index: int) -> str:
-    return f"{config.kinds[index].upper()}, {'dense FFN' if index < config.dense_layers else 'MoE'}"
-
-
-def _crumbs(state: State) -> list[tuple[str, str]]:
-    """From the whole model down to what is selected, each with where a click on it leads."""
+def _crumbs(state: State) -> list[tuple[str, str, bool]]:
+    """From the model down to what is selected: title, where a click leads, whether it is the layer."""
     parents = {node.id: node.parent for node in spec.view("model").nodes}
     below, at = [], state.select
     while at in parents:
-        below.append((spec.blocks()[at].title, f"select={at}"))
+        below.append((spec.blocks()[at].title, f"select={at}", False))
         at = parents[at]
-    return [(title(state.model), "select="), *reversed(below)]
+    path = [(title(state.model), "select=", False), *reversed(below)]
+    if state.layer is None:
+        return path
+    here = (f"layer {state.layer}", f"select={stack.LAYER}", True)
+    inside = len(path) > 1 and path[1][1] == here[1]
+    return [path[0], here, *path[2 if inside else 1 :]]
 
 
 def stage(state: State, shell: Shell) -> None:
@@ -50,9 +48,15 @@ def stage(state: State, shell: Shell) -> None:
             state.select = ""
         shell.layers = cells(state.model)
 
+    def keep_selection(*_):
+        """What is selected in one layer stays selected in the next, or what stands there in its place."""
+        if state.layer is not None and state.select:
+            state.select = stack.stand_in(Facts.of(state.model), state.select, state.layer)
+
     def show(*_):
         name = title(state.model)
         block = spec.blocks()[state.select].title if state.select else ""
+        layer = "" if state.layer is None else f"layer {state.layer}"
         shell.crumbs = render("crumbs.html", crumbs=_crumbs(state), layer=state.layer)
         shell.now = {
             "view": state.view,
@@ -60,10 +64,16 @@ def stage(state: State, shell: Shell) -> None:
             "model": state.model,
             "select": state.select,
             "layer": state.layer,
-            "title": " · ".join(filter(None, (block, name, "k3scope"))),
+            "title": " · ".join(filter(None, (block, layer, name, "k3scope"))),
         }
 
+    def announce(*_):
+        if state.layer is not None:
+            state.notice = stack.layer(preset(state.model), state.layer).name
+
     state.param.watch(strip_and_layer, "model")
+    state.param.watch(keep_selection, "layer")
+    state.param.watch(announce, "layer")
     state.param.watch(show, ["view", "tab", "model", "select", "layer"])
     strip_and_layer()
     show()

@@ -50,6 +50,7 @@ def test_keys_stand_in_a_fixed_order_and_defaults_are_left_out():
 def test_every_field_makes_the_round_trip():
     full = {
         "model": "k3-random", "view": "lab", "select": "moe_router", "open": ["mla"], "layer": 8,
+        "phase": "decode", "B": 4, "T": 4096, "camera": "512,-30,0.85", "depth": "line", "tour": 3,
         "ran": "k3-random", "weights": "ab12cd34", "prompt": "x", "run": "abcdefgh2345",
         "tab": "live", "token": 0, "head": 3, "compare": "kimi-k3",
     }  # fmt: skip
@@ -80,6 +81,11 @@ def test_keys_of_others_are_kept_as_they_stood():
         ("layer=-1", "whole number"),
         ("layer=٣", "whole number"),
         ("layer=1e3", "whole number"),
+        ("phase=decod", "did you mean decode"),
+        ("B=0", "from 1 to 1,024"),
+        ("T=1048577", "from 1 to 1,048,576"),
+        ("T=many", "whole number"),
+        ("camera=1,2", "a place and a zoom"),
         ("tab=cod", "did you mean code"),
         ("run=../../etc", "twelve"),
         ("prompt=%FF", "UTF-8"),
@@ -120,6 +126,13 @@ def test_a_long_prompt_leaves_the_link_when_a_stored_run_holds_it():
     long = values(prompt="x" * 2000, run="abcdefgh2345")
     assert link.format(link.shareable(long)) == "?run=abcdefgh2345"
     assert link.shareable(long | {"run": ""})["prompt"] == "x" * 2000
+
+
+def test_a_change_says_what_it_could_not_read():
+    assert link.changes("T=5", KNOWN, values()) == {"T": 5, "problems": []}
+    refused = link.changes("T=0", KNOWN, values(T=5))
+    assert refused["T"] == 5
+    assert "from 1 to 1,048,576" in refused["problems"][0]
 
 
 def test_parse_reads_every_key_that_the_state_shares():

@@ -6,8 +6,8 @@ import pytest
 
 from app import html, theme
 from app.page import known, page, visit
-from app.parts import inspector, ledger, stage
-from diagrams import spec
+from app.parts import controls, diagram, inspector, ledger, stage
+from diagrams import spec, stack
 from diagrams.facts import Facts
 
 MODELS = known().models
@@ -35,9 +35,94 @@ def test_the_ledger_of_every_model_sums_to_its_total(model):
 def test_the_strip_has_one_cell_per_layer_in_blocks_of_attnres():
     shown = stage.cells("kimi-k3")
     assert shown.count("<button") == 93
-    assert shown.count('class="block"') == 8
+    assert shown.count('class="block') == 8
+    assert shown.count("partial") == 1
     assert shown.count('class="mla"') == 24
-    assert 'aria-label="layer 0, KDA, dense FFN"' in shown
+    assert 'aria-label="layer 0, KDA + dense FFN, AttnRes block 1 of 8"' in shown
+    assert 'aria-label="layer 92, MLA + MoE, AttnRes block 8 of 8"' in shown
+
+
+def test_the_inspector_names_the_tensors_of_the_layer_on_show():
+    shown = inspector.parameters("kimi-k3", "kda_decay", 42).replace("<wbr>", "")
+    assert "layers.42.self_attn.A_log" in shown
+    assert "layers.L." not in shown
+    assert "Layer 42 · KDA + MoE" in inspector.subject("kimi-k3", "", 42)
+    assert "30,228,720,256" in inspector.subject("kimi-k3", "", 42)
+
+
+def test_a_block_that_the_layer_lacks_is_shown_for_the_whole_model():
+    assert inspector.parameters("kimi-k3", "mla_q_up", 42) == inspector.parameters("kimi-k3", "mla_q_up")
+
+
+def test_the_breadcrumb_goes_through_the_layer():
+    state, _ = visit("?layer=42&select=kda_decay")
+    path = [(text, is_layer) for text, _, is_layer in stage._crumbs(state)]
+    assert path == [
+        ("Kimi K3", False),
+        ("layer 42", True),
+        ("Kimi Delta Attention", False),
+        ("Decay gate", False),
+    ]
+
+
+def test_the_next_layer_keeps_the_selection_or_what_stands_in_its_place():
+    facts = Facts.of("kimi-k3")
+    assert stack.stand_in(facts, "kda_decay", 43) == "mla"
+    assert stack.stand_in(facts, "attn_norm", 43) == "attn_norm"
+    assert stack.stand_in(facts, "moe_router", 0) == "dense_mlp"
+    assert stack.stand_in(facts, "lm_head", 43) == "lm_head"
+
+
+def test_layers_that_look_alike_send_the_same_scene_with_other_words():
+    state, _ = visit("?layer=41")
+    drawn = diagram.diagram(state)
+    scene = drawn.scene
+    state.layer = 42
+    assert drawn.scene is scene
+    assert drawn.words["decoder_layer"]["title"] == "Layer 42 · KDA + MoE"
+    state.layer = 43
+    assert drawn.scene is not scene
+
+
+def test_closing_the_attention_of_a_layer_closes_that_of_every_kind():
+    state, _ = visit("?layer=43")
+    diagram.diagram(state)._on_toggle("mla")
+    assert state.open == ["decoder_layer", "latent_moe"]
+    diagram.diagram(state)._on_toggle("mla")
+    assert "mla" in state.open
+
+
+def test_a_camera_that_makes_no_sense_stays_out_of_the_link():
+    state, _ = visit("")
+    drawn = diagram.diagram(state)
+    drawn.camera = "<img>"
+    assert state.camera == ""
+    drawn.camera = "10,20,0.5"
+    assert state.camera == "10,20,0.5"
+
+
+def test_a_search_hit_opens_its_groups_and_leaves_a_layer_that_lacks_it():
+    state, _ = visit("?layer=42&view=ledger&open=")
+    control = controls.controls(state, known())
+    control._handle_msg({"find": "q_b_proj"})
+    assert control.found["hits"][0]["block"] == "mla_q_up"
+    control._handle_msg({"choose": "mla_q_up"})
+    assert (state.view, state.select, state.layer) == ("model", "mla_q_up", None)
+    assert {"decoder_layer", "mla"} <= set(state.open)
+    control._handle_msg({"choose": "no such block"})
+    assert state.select == "mla_q_up"
+
+
+def test_a_size_that_is_refused_is_said_and_the_field_goes_back():
+    state, _ = visit("")
+    control = controls.controls(state, known())
+    before = control.step
+    control._handle_msg({"go": "B=0"})
+    assert state.B == 1
+    assert "from 1 to 1,024" in state.problems[0]
+    assert control.step != before
+    control._handle_msg({"go": "B=4"})
+    assert (state.B, state.problems) == (4, [])
 
 
 @pytest.mark.parametrize("field", ["select", "model", "open"])

@@ -1,0 +1,74 @@
+"""What steers the drawing: search, the strip of layers by keyboard, the step that shapes are for."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import param
+from panel.custom import JSComponent
+
+from app import link
+from app.html import render
+from app.state import State
+from assets import ROOT
+from diagrams import search
+from diagrams.facts import Facts
+
+LONGEST = 100  # characters of a query
+
+
+class Controls(JSComponent):
+    """Listens to the fields of page.html and shows what was found."""
+
+    found = param.Dict({}, doc="the query and its hits")
+    step = param.Dict({}, doc="phase, B and T as they are now")
+
+    _esm = Path(ROOT / "controls.js")
+
+    def __init__(self, state: State, known: link.Known, **more):
+        super().__init__(width=0, height=0, margin=0, **more)
+        self._state, self._known = state, known
+
+    def _handle_msg(self, data) -> None:
+        for name, act in (("go", self._go), ("find", self._find), ("choose", self._choose)):
+            if isinstance(data, dict) and isinstance(data.get(name), str):
+                act(data[name])
+
+    def _go(self, wanted: str) -> None:
+        """Words of the link, as from `data-go`; what cannot be read is said, and the field set back."""
+        self._state.param.update(**link.changes(wanted, self._known, self._state.linked()))
+        self.step = {**step(self._state), "n": self.step.get("n", 0) + 1}
+
+    def _find(self, query: str) -> None:
+        query = query[:LONGEST]
+        hits = search.search(Facts.of(self._state.model), query)
+        self.found = {"query": query, "hits": [asdict(hit) for hit in hits]}
+
+    def _choose(self, block: str) -> None:
+        """Show a block that was found: its groups opened, in the layer on show when it has one there."""
+        state, facts = self._state, Facts.of(self._state.model)
+        if block not in facts.blocks:
+            return
+        layers = facts.block(block).layers
+        elsewhere = state.layer is not None and bool(layers) and state.layer not in layers
+        state.param.update(
+            view="model",
+            layer=None if elsewhere else state.layer,
+            open=list(dict.fromkeys([*state.open, *search.around(facts, block)])),
+            select=block,
+        )
+
+
+def step(state: State) -> dict:
+    return {"phase": state.phase, "B": state.B, "T": state.T}
+
+
+def bar(state: State, known: link.Known) -> str:
+    """The controls below the drawing, as HTML."""
+    return render("controls.html", now=step(state), groups=",".join(sorted(known.groups - {"kimi_k3"})))
+
+
+def controls(state: State, known: link.Known) -> Controls:
+    """The controls of one visitor, kept in step with the state."""
+    made = Controls(state, known, step=step(state))
+    state.param.watch(lambda *_: setattr(made, "step", step(state)), ["phase", "B", "T"])
+    return made

@@ -1,0 +1,43 @@
+// Axis names: the same name anywhere lights up together, and the number that it stands for with it.
+const AXIS_EVENT = "k3-axis"
+const NAME = /[A-Za-z_][A-Za-z_0-9]*/g
+const lit = (name) => document.dispatchEvent(new CustomEvent(AXIS_EVENT, { detail: name }))
+
+// The names in each axis of a label, for its line of names and its line of numbers alike.
+function axesOf(lines) {
+  const terms = (text) => text.replace(/[[\]]/g, ",").split(",").map((term) => term.trim()).filter(Boolean)
+  const named = terms(lines.filter((line) => /[A-Za-z]/.test(line)).join(" "))
+  const numbers = terms(lines.filter((line) => !/[A-Za-z]/.test(line)).join(" "))
+  return { names: named.map((term) => term.match(NAME) ?? []), fits: named.length === numbers.length, at: 0 }
+}
+
+// One line of a shape, each axis in a span of its own; numbers carry the names of their axis.
+function drawAxes(line, axes, parent) {
+  if (/[A-Za-z]/.test(line)) {
+    for (const part of line.split(/([A-Za-z_][A-Za-z_0-9]*)/)) {
+      if (/^[A-Za-z_]/.test(part)) shape("tspan", { class: "axis", "data-axis": part }, parent, part)
+      else if (part) parent.append(part)
+    }
+    return
+  }
+  for (const part of line.split(/(\d+)/)) {
+    const names = /^\d/.test(part) && axes.fits ? axes.names[axes.at++] : []
+    if (names?.length) shape("tspan", { class: "axis", "data-axis": names.join(" ") }, parent, part)
+    else if (part) parent.append(part)
+  }
+}
+
+// Follow the pointer over axis names in `root`, and light those that are named anywhere on the page.
+function followAxes(root, stop) {
+  const over = (ev) => lit(ev.target.closest?.("[data-axis]")?.dataset.axis.split(" ")[0] ?? "")
+  let now = ""
+  const light = ({ detail }) => {
+    if (detail === now) return
+    now = detail
+    for (const el of root.querySelectorAll("[data-axis]"))
+      el.classList.toggle("lit", !!now && el.dataset.axis.split(" ").includes(now))
+  }
+  root.addEventListener("pointerover", over, { signal: stop })
+  root.addEventListener("pointerleave", () => lit(""), { signal: stop })
+  document.addEventListener(AXIS_EVENT, light, { signal: stop })
+}

@@ -11,6 +11,8 @@ from torch import Tensor
 from model.bpe import BpeTokenizer
 from model.training.corpus import DOCUMENT
 
+BARE = 0.3  # share of rows that lack their first id: a prompt may come without [BOS]
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -68,7 +70,8 @@ class Mix:
         chosen = random.choice(len(domains), size=rows, p=weights / weights.sum())
         drawn = []
         for stream in (self.streams[domains[i]] for i in chosen):
-            drawn.append(stream.window(int(random.integers(len(stream.ids) - length)), length + 1))
+            ids = stream.window(int(random.integers(len(stream.ids) - length - 1)), length + 2)
+            drawn.append(ids[1:] if random.random() < BARE else ids[:-1])
         return torch.from_numpy(np.stack(drawn))
 
 

@@ -185,6 +185,8 @@ def test_a_long_prompt_is_binned_in_pictures():
         assert picture.image.shape == (512, 512)
         assert picture.numbers == (0, 699, 0, 699)
         assert "512 bins" in picture.note
+        words = [t.text for t in ET.fromstring(plot_svg(picture)).iter("{http://www.w3.org/2000/svg}text")]
+        assert {"0", "100", "600"} <= set(words)  # with gaps between them tokens have numbers
     mosaic = long.picture("attention", 3)
     assert mosaic.image.size < 300_000
     assert long.picture("kda", 5, 2).csv().splitlines()[3].startswith("2-3,")

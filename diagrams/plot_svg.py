@@ -134,10 +134,9 @@ def _shown(labels, ends: tuple[int, int], room: float) -> list[tuple[int, str]]:
     while count / step * LINE > room:
         step = next(s for s in (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10**6) if s > step)
     start = -first % step  # round numbers
-    names = [(i, labels[i] if i < len(labels) else "") for i in range(start, count, step)]
-    if step > 1:  # words that do not say which one they are would mislead
-        names = [(i, text if re.search(rf"\b{first + i}\b", text) else "") for i, text in names]
-    names = [(i, text or str(first + i)) for i, text in names]
+    if step > 1 and len(set(labels)) < len(labels):
+        labels = ()  # with gaps between them, words that come twice do not say which one they are
+    names = [(i, labels[i] if i < len(labels) else str(first + i)) for i in range(start, count, step)]
     return [(i, text if len(text) <= 24 else text[:23] + "…") for i, text in names]
 
 

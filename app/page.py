@@ -10,6 +10,7 @@ from app.parts.header import header, title
 from app.parts.inspector import TABS, inspector
 from app.parts.ledger import ledger
 from app.parts.stage import VIEWS, stage
+from app.parts.tour import first, tour
 from app.shell import SLOTS, Shell
 from app.state import State
 from diagrams import spec
@@ -37,6 +38,7 @@ def page(state: State, address: Address, dock, live, lab) -> pn.Template:
     """The whole page for one visitor; dock, live and lab are viewables built on the same state."""
     may = known()
     shell = Shell(state, may)
+    tour(state, shell, may)  # first: a link with no more than a stop brings its place along
     for part in (header, stage, inspector, ledger):
         part(state, shell)
     template = pn.Template(html.template("page.html"))
@@ -49,6 +51,7 @@ def page(state: State, address: Address, dock, live, lab) -> pn.Template:
         "slots": {slot: getattr(shell, slot) for slot in SLOTS},
         "models": may.models,
         "titles": {name: title(name) for name in may.models},
+        "tour": first(state.model),
         "views": VIEWS,
         "tabs": TABS,
         "sketch": sketch(state),

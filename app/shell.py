@@ -9,7 +9,7 @@ from app import link
 from app.state import State
 from assets import ROOT
 
-SLOTS = ("facts", "problems", "crumbs", "layers", "subject", "overview", "parameters", "code", "ledger")
+SLOTS = ("facts", "problems", "crumbs", "layers", "subject", "overview", "parameters", "code", "ledger", "tour")
 
 
 class Shell(JSComponent):
@@ -24,6 +24,7 @@ class Shell(JSComponent):
     parameters = param.String()
     code = param.String()
     ledger = param.String()
+    tour = param.String()
     found = param.String(doc="what the ledger's search found, as HTML")
     sought = param.String(doc="what is typed into the ledger's search")
     now = param.Dict({}, doc="what is chosen: view, tab, model, select, layer, and the window's title")

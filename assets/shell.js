@@ -1,5 +1,5 @@
 // Brings the fixed places of page.html to life: slots, tabs, theme, share, the inspector's border, the connection.
-const SLOTS = ["facts", "problems", "crumbs", "layers", "subject", "overview", "parameters", "code", "ledger"]
+const SLOTS = ["facts", "problems", "crumbs", "layers", "subject", "overview", "parameters", "code", "ledger", "tour"]
 const root = document.documentElement
 const $ = (id) => document.getElementById(id)
 const all = (query, from = document) => [...from.querySelectorAll(query)]
@@ -62,6 +62,40 @@ const save_csv = (button) => {
   link.download = button.dataset.csv
   link.click()
   URL.revokeObjectURL(link.href)
+}
+
+// --- letters of an equation: a row lights its box in the drawing, and code knows the names it goes by
+let lit = null, sought = ""
+const light = (chain) => document.dispatchEvent(new CustomEvent("k3-light", { detail: chain }))
+const follow = ({ target }) => {
+  const row = target.closest?.("[data-lit]") ?? null
+  if (row === lit) return
+  lit = row
+  light(row ? row.dataset.lit.split(" ") : [])
+}
+const lines_of = (names) => names.split(" ").flatMap((name) => all(`.line[data-names~="${name}"]`))
+const show_lines = (names) => {
+  for (const line of all(".line.lit")) line.classList.remove("lit")
+  const lines = names ? lines_of(names) : []
+  for (const line of lines) line.classList.add("lit")
+  return lines
+}
+const find_lines = () => {
+  const first = show_lines(sought)[0]
+  if (!first) return
+  const panel = $("about-code")
+  panel.scrollTop += first.getBoundingClientRect().top - panel.getBoundingClientRect().top - 96
+}
+
+// --- the tour: a card that keeps the focus from stop to stop; arrow keys walk it
+const card = () => document.querySelector(".tour")
+const walk = (event) => {
+  const here = card(), at = event.composedPath()[0]
+  if (!here || event.ctrlKey || event.metaKey || event.altKey || !(at === document.body || here.contains(at))) return
+  const key = { ArrowRight: "tour-next", ArrowLeft: "tour-back", Escape: "tour-close" }[event.key]
+  if (!key) return
+  event.preventDefault()
+  here.querySelector(`[data-key=${key}]`).click()
 }
 
 // --- what is chosen
@@ -155,12 +189,19 @@ export function render({ model, el }) {
   const go = (where) => model.send_msg({ go: where })
 
   const fill = (name) => {
-    const slot = document.querySelector(`[data-slot=${name}]`)
+    const slot = document.querySelector(`[data-slot=${name}]`), had = slot.childElementCount > 0
+    const key = slot.contains(document.activeElement) && document.activeElement.dataset.key
     slot.innerHTML = model[name]
+    if (key) (slot.querySelector(`[data-key=${key}]:not(:disabled)`) ?? slot.querySelector("[data-key]"))?.focus()
+    if (name === "tour" && root.classList.contains("live")) {
+      if (!had && card()) card().focus()
+      if (had && !card()) $("start-tour").focus()
+    }
     mark(model.now)
     typeset(slot)
     const marked = slot.querySelector(".marked")
     slot.scrollTop = marked ? marked.offsetTop - slot.offsetTop - 96 : 0
+    if (name === "code") find_lines()
   }
   let before = model.now
   const sync = () => {
@@ -169,7 +210,7 @@ export function render({ model, el }) {
     $("model").value = now.model
     document.title = now.title
     mark(now)
-    if (now.select && now.select !== before.select) show_inspector(true)
+    if (now.select && now.select !== before.select && !(phone.matches && model.tour)) show_inspector(true)
     before = now
   }
 
@@ -178,15 +219,25 @@ export function render({ model, el }) {
     if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return
     event.preventDefault()
     if (target.role === "tab" || target.getAttribute("role") === "tab") choose_tab(target)
-    if (target.dataset.go.includes("select=")) show_inspector(true)
+    if (target.dataset.go.includes("tour=") && phone.matches) show_inspector(false)
+    else if (target.dataset.go.includes("select=")) show_inspector(true)
+    sought = target.dataset.lines ?? ""
     go(target.dataset.go)
   })
+  for (const type of ["mouseover", "focusin"]) on(document, type, follow)
+  on(document, "click", ({ target }) => {
+    const letter = target.closest?.("[data-lines]")
+    if (letter) { sought = letter.dataset.lines; find_lines() }
+    for (const open of all(".facts details[open]")) if (!open.contains(target)) open.open = false
+  })
+  document.addEventListener("keydown", walk, { signal: stop.signal, capture: true }) // before Escape leaves the layer
   on(document, "keydown", (event) => {
     const list = event.target.closest?.("[role=tablist]")
     const next = list && arrows(event, tabs_of(list))
     if (next) { next.focus(); next.click() }
     const cell = event.target.closest?.("#layers button") && arrows(event, all("#layers button"))
     if (cell) cell.focus()
+    if (event.key === "Escape") for (const open of all(".facts details[open]")) open.open = false
     if (event.key === "Escape" && phone.matches) show_inspector(false)
   })
   on(document, "input", ({ target }) => { if (target.matches?.("[data-find]")) search_tensors(target, model) })

@@ -3,6 +3,7 @@
 from app.html import render
 from app.shell import Shell
 from app.state import State
+from diagrams import origins
 from diagrams.facts import Facts
 
 TITLES = {"kimi-k3": "Kimi K3"}
@@ -18,7 +19,15 @@ def header(state: State, shell: Shell) -> None:
 
     def show(*_):
         facts = Facts.of(state.model)
-        shell.facts = render("facts.html", totals=facts.totals, layers=facts.config.layers, kinds=facts.kinds)
+        shell.facts = render(
+            "facts.html",
+            totals=facts.totals,
+            config=facts.config,
+            kinds=facts.kinds,
+            whole=origins.whole(facts),
+            active=origins.active(facts),
+            layers=origins.layers(facts),
+        )
 
     def complain(*_):
         shell.problems = render("problems.html", problems=state.problems)

@@ -1,17 +1,22 @@
 """The inspector: what a block is, what it has, the code that runs; the whole model when none is chosen."""
 
-from functools import cache
+from functools import cache, lru_cache
 
 from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from app.formulas import with_formulas
 from app.html import render
 from app.parts.header import title
 from app.shell import Shell
 from app.state import State
-from diagrams.facts import BlockFacts, Facts
+from diagrams import origins, sources, stack, symbols, tour
+from diagrams.derivation import derivation
+from diagrams.facts import STEP, BlockFacts, Facts
+from diagrams.shapes import Step
+from model.presets import preset
 
 ROOT_BLOCK = "kimi_k3"
 TABS = (("overview", "Overview"), ("params", "Parameters"), ("code", "Code"), ("live", "Live"))
@@ -23,78 +28,164 @@ KINDS = {
     "embed": "embedding / head",
     "aux": "block store",
 }
+DEPTHS = (("line", "In a line"), ("engineer", "Engineer"), ("derivation", "Derivation"))
 HIGHLIGHTS = ("kda", "mla", "latent_moe", "attn_mix", "block_store", "vision")
 _formatter = HtmlFormatter(nowrap=True, classprefix="py-")
 
 
-def _block(model: str, select: str) -> BlockFacts:
-    return Facts.of(model).block(select or ROOT_BLOCK)
+def _id(select: str, layer: int | None) -> str:
+    return select or (ROOT_BLOCK if layer is None else stack.LAYER)
 
 
-@cache
-def subject(model: str, select: str) -> str:
+def _block(model: str, select: str, layer: int | None = None) -> BlockFacts:
+    return Facts.of(model).block(_id(select, layer), layer)
+
+
+def _title(model: str, block: BlockFacts, layer: int | None) -> str:
+    if block.id == ROOT_BLOCK:
+        return title(model)
+    return (
+        stack.layer(preset(model), layer).title
+        if block.id == stack.LAYER and layer is not None
+        else block.title
+    )
+
+
+@lru_cache(maxsize=1024)
+def subject(model: str, select: str, layer: int | None = None) -> str:
     """Head of the inspector: kind, title, count."""
-    block = _block(model, select)
+    facts, block = Facts.of(model), _block(model, select, layer)
     return render(
         "subject.html",
         block=block,
-        title=block.title if select else title(model),
+        title=_title(model, block, layer),
         kind=KINDS[block.kind],
-        whole=Facts.of(model).totals.total,
+        whole=facts.totals.total,
+        bytes=facts.bytes(block.id, layer if layer in block.layers else None) if block.total else 0,
+        alone=layer if layer in block.layers else None,
+        total=origins.of_block(facts, block),
     )
 
 
-@cache
-def overview(model: str, select: str) -> str:
-    facts = Facts.of(model)
-    chosen = [facts.block(i) for i in HIGHLIGHTS if i in facts.blocks]
+@lru_cache(maxsize=1024)
+def overview(
+    model: str,
+    select: str,
+    layer: int | None = None,
+    step: Step = STEP,
+    depth: str = "engineer",
+    ran: bool = False,
+) -> str:
+    """What the block is, at one of three depths; `ran` adds ways to the values of a run."""
+    facts, block = Facts.of(model), _block(model, select, layer)
+    derived = with_formulas(derivation(facts, block.id))
     return render(
         "overview.html",
-        block=_block(model, select),
-        whole=None if select else facts.totals,
-        highlights=chosen,
-        kinds=facts.kinds,
-        layers=facts.config.layers,
+        block=block,
+        select=select,
+        depth="engineer" if block.id == ROOT_BLOCK or (depth == "derivation" and not derived) else depth,
+        depths=DEPTHS,
+        derivation=derived,
+        ran=ran,
+        symbols=list(zip(block.symbols, symbols.places(facts, block.id), strict=True)),
+        coded_names=_coded(facts, block),
+        marks=sources.MARKS,
+        pinned=sources,
+        others=[(o, sources.cited(o["source"])) for o in block.others],
+        here=stack.layer(facts.config, layer) if block.id == stack.LAYER and layer is not None else None,
+        step=step,
+        inputs=facts.inputs(block.id, step),
+        outputs=facts.outputs(block.id, step),
+        **_whole(facts, block),
+    )
+
+
+def _whole(facts: Facts, block: BlockFacts) -> dict:
+    """What the page of the whole model has on top of a block's."""
+    if block.id != ROOT_BLOCK:
+        return {"whole": False}
+    stops = tour.stops(facts)
+    return {
+        "whole": True,
+        "headlines": origins.headlines(facts),
+        "highlights": [facts.block(i) for i in HIGHLIGHTS if i in facts.blocks],
+        "kinds": facts.kinds,
+        "layers": facts.config.layers,
+        "tour": tour.place(stops[0], 1),
+        "stops": len(stops),
+    }
+
+
+def _coded(facts: Facts, block: BlockFacts) -> tuple[str, ...]:
+    """Names of the symbols that the block's listings mention."""
+    names = [n for place in symbols.places(facts, block.id) for n in place.names]
+    text = "\n".join(piece.text for piece in block.listings)
+    return symbols.names_in(text, tuple(dict.fromkeys(names)))
+
+
+@lru_cache(maxsize=1024)
+def parameters(model: str, select: str, layer: int | None = None) -> str:
+    facts, block = Facts.of(model), _block(model, select, layer)
+    inside = facts.view.children(None if block.id == ROOT_BLOCK else block.id) if block.group else []
+    parts = [facts.block(i, layer) for i in inside if i in facts.blocks]
+    alone = layer is not None and layer in block.layers
+    if alone:
+        parts = [part for part in parts if layer in facts.block(part.id).layers]
+    return render(
+        "parameters.html",
+        block=block,
+        parts=parts,
+        whole=facts.totals.total,
+        alone=alone,
+        total=origins.of_block(facts, block),
+        share=origins.of_share(facts, block),
     )
 
 
 @cache
-def parameters(model: str, select: str) -> str:
-    facts, block = Facts.of(model), _block(model, select)
-    inside = facts.view.children(None if block.id == ROOT_BLOCK else select) if block.group else []
-    parts = [facts.block(i) for i in inside if i in facts.blocks]
-    return render("parameters.html", block=block, parts=parts, whole=facts.totals.total)
+def code(model: str, select: str, layer: int | None = None) -> str:
+    block = _block(model, select, layer)
+    facts = Facts.of(model)
+    coded = _coded(facts, block)
+    listings = [
+        {"label": piece.label, "lines": _lines(piece.text, piece.marked, coded)} for piece in block.listings
+    ]
+    letters = [
+        (symbol, place, [n for n in place.names if n in coded])
+        for symbol, place in zip(block.symbols, symbols.places(facts, block.id), strict=True)
+        if set(place.names) & set(coded)
+    ]
+    return render("code.html", listings=listings, symbols=letters, legend=block.legend, model=title(model))
 
 
-@cache
-def code(model: str, select: str) -> str:
-    block = _block(model, select)
-    listings = [{"label": piece.label, "lines": _lines(piece.text, piece.marked)} for piece in block.listings]
-    return render("code.html", listings=listings, legend=block.legend, model=title(model))
-
-
-def _lines(text: str, marked: tuple[int, ...]) -> list[tuple[int, Markup, bool]]:
-    """Highlighted lines with their numbers; Pygments closes its tags at the end of each line."""
+def _lines(text: str, marked: tuple[int, ...], names: tuple[str, ...]) -> list[tuple]:
+    """Highlighted lines: number, HTML, whether it is marked, names of symbols it mentions."""
+    plain = text.split("\n")
     lines = highlight(text, PythonLexer(stripnl=False), _formatter).rstrip("\n").split("\n")
-    return [(i, Markup(line), i in marked) for i, line in enumerate(lines, 1)]
-
-
-SECTIONS = {"overview": ("overview", overview), "params": ("parameters", parameters), "code": ("code", code)}
+    return [
+        (i, Markup(line), i in marked, symbols.names_in(plain[i - 1], names))
+        for i, line in enumerate(lines, 1)  # Pygments closes its tags at the end of each line
+    ]
 
 
 def inspector(state: State, shell: Shell) -> None:
     """Show the chosen block; only the tab in view is made."""
 
     def show(*_):
-        shell.subject = subject(state.model, state.select)
-        if state.tab in SECTIONS:
-            slot, make = SECTIONS[state.tab]
-            setattr(shell, slot, make(state.model, state.select))
+        about = state.model, state.select, state.layer
+        shell.subject = subject(*about)
+        match state.tab:
+            case "overview":
+                shell.overview = overview(*about, state.step, state.depth, bool(state.run))
+            case "params":
+                shell.parameters = parameters(*about)
+            case "code":
+                shell.code = code(*about)
 
     def announce(*_):
-        block = _block(state.model, state.select)
+        block = _block(state.model, state.select, state.layer)
         state.notice = f"{block.title}, {block.total:,} parameters" if state.select else title(state.model)
 
-    state.param.watch(show, ["model", "select", "tab"])
+    state.param.watch(show, ["model", "select", "layer", "tab", "phase", "B", "T", "depth", "run"])
     state.param.watch(announce, "select")
     show()

@@ -1,0 +1,40 @@
+"""The guided tour: a card under the stage's bar that leads from stop to stop."""
+
+from app import link
+from app.html import render
+from app.shell import Shell
+from app.state import State
+from diagrams.facts import Facts
+from diagrams.tour import place, stops
+
+
+def first(model: str) -> str:
+    """Where the button that starts the tour leads."""
+    return place(stops(Facts.of(model))[0], 1)
+
+
+def tour(state: State, shell: Shell, known: link.Known) -> None:
+    """Show the card while the tour is on. A link with no more than a stop's number brings its place along."""
+
+    def show(*_):
+        shell.tour = _card(state.model, state.tour) if state.tour else ""
+
+    if state.tour and not state.select:
+        found = stops(Facts.of(state.model))
+        at = min(state.tour, len(found))
+        state.param.update(**link.changes(place(found[at - 1], at), known, state.linked()))
+    state.param.watch(show, ["tour", "model"])
+    show()
+
+
+def _card(model: str, number: int) -> str:
+    found = stops(Facts.of(model))
+    at = min(number, len(found))
+    return render(
+        "tour.html",
+        stop=found[at - 1],
+        at=at,
+        many=len(found),
+        back=place(found[at - 2], at - 1) if at > 1 else "",
+        forward=place(found[at], at + 1) if at < len(found) else "",
+    )

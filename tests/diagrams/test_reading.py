@@ -1,0 +1,139 @@
+"""Letters, evidence, origins and the tour: what the page says beside a number is true of the model."""
+
+import re
+
+import pytest
+
+from diagrams import origins, sources, spec, symbols, tour
+from diagrams.facts import Facts
+from diagrams.instances import instances, is_parameter, resolve
+
+MODELS = ["kimi-k3", "k3-random"]
+ALL = sorted(spec.blocks())
+LEAVES = [i for i in ALL if i not in spec.groups()]
+# numbers in the tour that are no formula: tiles of 16 tokens are derived and tested with the derivations
+WORDS = {"16", "0"}
+
+
+@pytest.fixture(params=MODELS)
+def facts(request):
+    return Facts.of(request.param)
+
+
+def test_a_point_or_parameter_belongs_to_one_leaf_block(facts):
+    claims: dict[str, set[str]] = {}
+    for block in (facts.blocks[i] for i in LEAVES):
+        for path in instances(facts.model, block):
+            for name in (*block.leaves, *block.out):
+                claims.setdefault(resolve(path, name), set()).add(block.id)
+    assert {path: ids for path, ids in claims.items() if len(ids) > 1} == {}
+
+
+@pytest.mark.parametrize("block_id", ALL)
+def test_every_letter_with_a_point_leads_to_one_block(facts, block_id):
+    block = facts.blocks[block_id]
+    path = instances(facts.model, block)[-1]
+    for symbol, place in zip(block.symbols, symbols.places(facts, block_id), strict=True):
+        if symbol.is_ == "local":
+            assert place == symbols.Place()
+        elif symbol.is_ in facts.sizes:
+            assert place.names
+            assert not place.chain
+        else:
+            assert place.block in facts.blocks
+            assert place.chain[0] == place.block
+            assert place.live != is_parameter(facts.model, resolve(path, symbol.is_))
+
+
+def test_letters_of_another_block_lead_there():
+    facts = Facts.of("kimi-k3")
+    places = dict(zip((s.symbol for s in facts.blocks["kda_delta_rule"].symbols),
+                      symbols.places(facts, "kda_delta_rule"), strict=True))  # fmt: skip
+    assert places["g_t"].block == "kda_decay"
+    assert places["g_t"].chain == ("kda_decay", "kda", "decoder_layer")
+    assert places["v_t"].block == "kda_short_conv"
+    assert places["D"].names == ("kda_head_dim",)
+
+
+def test_a_line_of_code_names_the_letters_in_it():
+    line = "        z = self.f_b_proj(self.f_a_proj(x)) + self.dt_bias"
+    assert symbols.names_in(line, ("f_a_proj", "dt_bias", "bias", "A_log")) == ("f_a_proj", "dt_bias")
+
+
+@pytest.mark.parametrize("block_id", ALL)
+def test_evidence_names_how_sure_it_is_and_what_it_supports(block_id):
+    block = spec.blocks()[block_id]
+    assert block.confidence in sources.MARKS
+    for raw in block.sources:
+        source = sources.source_of(raw)
+        assert source.supports, raw
+        assert not source.url or sources.REVISION in source.url or source.url == sources.REPORT
+    for claim in block.others:
+        assert sources.cited(claim["source"])
+
+
+def test_a_cited_line_leads_to_the_pinned_file():
+    code, config, report, other = sources.cited("a_b.py 10-12; config.json x, y; report 2.1 eq 1; a census")
+    assert code.url.endswith(f"{sources.REVISION}/a_b.py#L10-L12")
+    assert config.url.endswith("/config.json")
+    assert report.url == sources.REPORT
+    assert other.url == ""
+    with pytest.raises(ValueError, match="expected one of A, B, C, M"):
+        sources.source_of({"file": "a.py", "mark": "Z"})
+    with pytest.raises(ValueError, match="expected 'file'"):
+        sources.source_of({"for": "nothing"})
+
+
+def test_terms_of_an_origin_add_up(facts):
+    for line in origins.headlines(facts):
+        if line.origin.terms:
+            assert f"{sum(n for _, n in line.origin.terms):,}" == line.origin.value, line.label
+    for block_id in facts.blocks:
+        block = facts.block(block_id)
+        origin = origins.of_block(facts, block)
+        assert origin.value == f"{block.total:,}"
+        if origin.terms:
+            assert sum(n for _, n in origin.terms) == block.total, block_id
+
+
+def test_only_the_release_points_at_official_files():
+    assert all(line.origin.source for line in origins.headlines(Facts.of("kimi-k3")))
+    assert not any(line.origin.source for line in origins.headlines(Facts.of("k3-random")))
+
+
+def test_the_facts_of_the_release():
+    shown = {line.label: line.value for line in origins.headlines(Facts.of("kimi-k3"))}
+    assert shown["parameters"] == "2,779,931,837,184"
+    assert shown["active for one token"] == "104,189,614,848"
+    assert shown["layers"] == "93 = 69 KDA + 24 MLA"
+    assert shown["cache of a token"] == "27,648 bytes"
+    assert shown["state of a sequence"] == "434,110,464 bytes"
+    assert shown["checkpoint"] == "1,560,860,324,864 bytes"
+
+
+def test_the_tour_has_about_fifteen_stops_in_places_that_exist(facts):
+    stops = tour.stops(facts)
+    assert 14 <= len(stops) <= 18
+    assert len({stop.id for stop in stops}) == len(stops)
+    for stop in stops:
+        assert "{" not in stop.text
+        assert len(stop.text) <= 320
+        parents = {n.id: n.parent for n in spec.view("model").nodes}
+        assert parents[stop.select] is None or parents[stop.select] in stop.open, "its box is drawn"
+        if stop.layer:
+            layers = facts.block(stop.select).layers
+            assert not layers or int(stop.layer) in layers
+
+
+def test_numbers_of_the_tour_are_formulas():
+    for stop in tour.written():
+        literal = re.findall(r"\d+", re.sub(r"\{[^{}]+\}", "", stop.text))
+        assert set(literal) <= WORDS, stop.id
+
+
+def test_what_the_tour_says_of_layers(facts):
+    c, stops = facts.config, {stop.id: stop for stop in tour.stops(facts)}
+    assert c.candidates(int(stops["mix"].layer), "attn") == 3
+    assert c.kinds[-2:] == ("mla", "mla")
+    assert int(stops["store"].layer) % c.block == 0
+    assert c.kinds[int(stops["mla"].layer)] == "mla"

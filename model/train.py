@@ -109,7 +109,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--decay", type=float, default=0.4, help="last share of the run; 0: none")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if not any((options.corpus / "text").glob("*.train.txt")):
+        parser.error(
+            f"{options.corpus} holds no text; build it with: python -m model.training.corpus --out ..."
+        )
+    return options
 
 
 if __name__ == "__main__":

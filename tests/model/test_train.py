@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from random import Random
 
@@ -10,7 +12,7 @@ from model.bits import bits_per_byte, token_bytes, token_losses
 from model.init import random_model
 from model.presets import K3_RANDOM, K3_TINY
 from model.tokenizer import ByteTokenizer
-from model.train import HALF_LIVES, fresh
+from model.train import HALF_LIVES, fresh, main
 from model.training import tasks
 from model.training.data import Mix, Stream, held_out
 from model.training.evaluation import Evaluation, spread
@@ -113,6 +115,36 @@ def test_the_fresh_model_remembers_over_all_scales():
     assert HALF_LIVES[0] < low < 5
     assert 10 < middle < 50
     assert 100 < high < HALF_LIVES[1]
+
+
+EXCHANGE = """
+import sys, torch
+from model.training.workers import Workers
+workers = Workers(int(sys.argv[1]), 2)
+workers.join(sys.argv[2])
+means = [torch.tensor([2.0 * workers.rank, 1.0]), torch.tensor([[4.0 * workers.rank]])]
+sums = [torch.tensor(3)]
+workers.average(means)
+workers.add(sums)
+print([m.tolist() for m in means], sums[0].item(), workers.agree(workers.rank + 0.5))
+workers.leave()
+"""
+
+
+def test_two_processes_average_add_and_agree(tmp_path):
+    command = [sys.executable, "-c", EXCHANGE]
+    runs = [
+        subprocess.Popen([*command, str(rank), str(tmp_path / "meeting")], stdout=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    assert [run.communicate(timeout=120)[0].strip() for run in runs] == ["[[1.0, 1.0], [[2.0]]] 6 1.5"] * 2
+
+
+def test_training_without_a_corpus_says_how_to_build_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["train", "--corpus", str(tmp_path), "--out", str(tmp_path / "out")])
+    with pytest.raises(SystemExit):
+        main()
+    assert "model.training.corpus" in capsys.readouterr().err
 
 
 def test_bits_per_byte_of_a_uniform_guess():

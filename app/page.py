@@ -5,6 +5,8 @@ import panel as pn
 from app import html, link, theme
 from app.address import Address
 from app.parts import controls
+from app.parts.compare import OTHERS, CompareView
+from app.parts.cost import CostView
 from app.parts.diagram import diagram, sketch
 from app.parts.header import header, title
 from app.parts.inspector import TABS, inspector
@@ -25,6 +27,7 @@ def known(models: tuple[str, ...] = DRAWN) -> link.Known:
         blocks={name: frozenset(Facts.of(name).blocks) for name in models},
         groups=frozenset(spec.groups()),
         layers={name: preset(name).layers for name in models},
+        compared=OTHERS,
     )
 
 
@@ -44,6 +47,8 @@ def page(state: State, address: Address, dock, live, lab) -> pn.Template:
     template = pn.Template(html.template("page.html"))
     places = {"diagram": diagram(state), "dock": dock, "live": live, "lab": lab}
     places["controls"] = controls.controls(state, may)
+    sheets = {"cost": CostView(state), "compare": CompareView(state)}
+    places |= sheets
     for name, viewable in (places | {"shell": shell, "address": address.component}).items():
         template.add_panel(name, viewable)
     for name, value in {
@@ -56,6 +61,7 @@ def page(state: State, address: Address, dock, live, lab) -> pn.Template:
         "tabs": TABS,
         "sketch": sketch(state),
         "controls": controls.bar(state, may),
+        "sheets": {name: (sheet.controls, sheet.results) for name, sheet in sheets.items()},
         "colours": theme.drawing_colours(),
     }.items():
         template.add_variable(name, value)

@@ -62,6 +62,11 @@ def operations(value: float) -> str:
     return f"{value:,.0f} FLOP"
 
 
+def plain(value: float) -> str:
+    """Three digits, or all before the point: 1.69, 557, 30,220."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def readings(facts: Facts, point: Point, device: Device, count: int) -> list[Reading]:
     """Time first, then work, then bytes."""
     found = costs.cost(facts, point)
@@ -92,13 +97,13 @@ def _time(found: Cost, point: Point, device: Device, count: int) -> list[Reading
         ),
         Reading(
             "rate",
-            "At most",
-            f"{rate:,.4g} tokens/s",
-            f"{'over the batch' if point.batch > 1 else 'one sequence'}; {intensity:,.3g} FLOP per byte, "
-            f"the devices balance at {ridge:,.0f}",
+            "Speed, at most",
+            f"{plain(rate)} tokens/s",
+            f"{'over the batch' if point.batch > 1 else 'one sequence'}; {plain(intensity)} FLOP per byte, "
+            f"the devices balance at {plain(ridge)}",
             "tokens of the step ÷ least time; FLOPs ÷ bytes read against peak ÷ bandwidth",
             f"{point.new_tokens:,} ÷ {seconds(least)}; {found.flops:.4g} ÷ {found.bytes_read:.4g} B = "
-            f"{intensity:.3g}; {device.flops_bf16:.4g} ÷ {device.bytes_per_second:.3g} = {ridge:.0f}",
+            f"{plain(intensity)}; {device.flops_bf16:.4g} ÷ {device.bytes_per_second:.3g} = {ridge:.0f}",
         ),
     ]
 

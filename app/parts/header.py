@@ -6,7 +6,7 @@ from app.state import State
 from diagrams import origins
 from diagrams.facts import Facts
 
-TITLES = {"kimi-k3": "Kimi K3"}
+TITLES = {"kimi-k3": "Kimi K3", "kimi-linear-48b": "Kimi-Linear-48B"}
 
 
 def title(model: str) -> str:

@@ -10,7 +10,13 @@ from diagrams import spec, stack
 from diagrams.facts import Facts
 from model.presets import preset
 
-VIEWS = (("model", "Architecture"), ("lab", "Lab"), ("ledger", "Ledger"), ("cost", "Cost"), ("compare", "Compare"))
+VIEWS = (
+    ("model", "Architecture"),
+    ("lab", "Lab"),
+    ("ledger", "Ledger"),
+    ("cost", "Cost"),
+    ("compare", "Compare"),
+)
 
 
 @cache

@@ -53,6 +53,7 @@ def test_every_field_makes_the_round_trip():
         "phase": "decode", "B": 4, "T": 4096, "camera": "512,-30,0.85", "depth": "line", "tour": 3,
         "ran": "k3-random", "weights": "ab12cd34", "prompt": "x", "run": "abcdefgh2345",
         "tab": "live", "token": 0, "head": 3, "compare": "kimi-k3",
+        "at": "4096,2,prefill,fp8,fp32,b200,8",
     }  # fmt: skip
     assert link.parse(link.format(full), KNOWN).values == full
 

@@ -1,0 +1,47 @@
+"""Put two models side by side: fields that differ, parameters by block, caches."""
+
+import dataclasses
+import json
+
+from diagrams import compare as compared
+from diagrams.compare import Comparison, Pair
+from diagrams.facts import Facts
+
+
+def arguments(parser) -> None:
+    parser.add_argument("a", metavar="MODEL_A", help="preset, config.json or checkpoint folder")
+    parser.add_argument("b", metavar="MODEL_B")
+    parser.add_argument("--format", choices=["table", "json"], default="table")
+
+
+def run(options) -> None:
+    a, b = Facts.of(options.a), Facts.of(options.b)
+    found = compared.compare(a, b)
+    if options.format == "json":
+        print(json.dumps({"a": a.name, "b": b.name} | dataclasses.asdict(found), indent=2))
+    else:
+        _table(found, a.name, b.name)
+
+
+def _table(found: Comparison, a: str, b: str) -> None:
+    _print([("", a, b, "difference", "ratio"), *map(_cells, found.totals)])
+    different = [f for f in found.fields if not f.same]
+    print(f"\nfields that differ, {len(different)} of {len(found.fields)}")
+    _print([("", a, b, ""), *((f.name, f.a, f.b, f.meaning) for f in different)], left=(0, 3))
+    print("\nparameters by block")
+    _print([("", a, b, "difference", "ratio"), *map(_cells, found.blocks)])
+
+
+def _cells(pair: Pair) -> tuple[str, ...]:
+    counts = ["none" if n is None else f"{n:,}" for n in (pair.a, pair.b)]
+    difference = "=" if pair.a == pair.b else f"{pair.difference:+,}"
+    return pair.title, *counts, difference, "" if pair.ratio is None else f"{pair.ratio:.4g}"
+
+
+def _print(rows: list[tuple[str, ...]], left: tuple[int, ...] = (0,)) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())

@@ -1,0 +1,142 @@
+"""The Cost view: what a step takes of a hybrid model, at a point that the visitor sets."""
+
+from functools import lru_cache
+from pathlib import Path
+
+import param
+from panel.custom import JSComponent
+
+from app import at
+from app.html import render
+from app.parts.curves import CONTEXTS, Line, Mark, chart
+from app.parts.header import title
+from app.state import State
+from assets import ROOT
+from diagrams import cost as costs
+from diagrams.cost import Cost
+from diagrams.facts import Facts
+from diagrams.readings import operations, readings, seconds, split
+
+
+class CostView(JSComponent):
+    """Fills the places of the Cost view in page.html and brings its controls back to the state."""
+
+    results = param.String(doc="readings, curves and parts as HTML")
+    at = param.String(at.DEFAULT, doc="what the controls show")
+    wrong = param.String(doc="what is wrong with what was typed")
+
+    _esm = Path(ROOT / "cost.js")
+
+    def __init__(self, state: State, **more):
+        super().__init__(width=0, height=0, margin=0, **more)
+        self._state = state
+        state.param.watch(self.show, ["view", "model", "at"])
+        self.show()
+
+    @property
+    def controls(self) -> str:
+        return render("cost_controls.html", at=values(self._state.at), choices=choices(), limits=at.LIMITS)
+
+    def show(self, *_) -> None:
+        """Compute only what is looked at."""
+        if self._state.view == "cost":
+            self.results = results(self._state.model, self._state.at)
+        self.at = self._state.at
+
+    def _handle_msg(self, data) -> None:
+        wanted = data.get("at") if isinstance(data, dict) else None
+        if not isinstance(wanted, str):
+            return
+        try:
+            at.read(wanted[:200])
+        except ValueError as error:
+            self.wrong = f"{error}."
+            return
+        self.wrong = ""
+        self._state.at = wanted
+
+
+def values(text: str) -> dict[str, str]:
+    return dict(zip(at.FIELDS, text.split(","), strict=True))
+
+
+def choices() -> dict[str, list[tuple[str, str]]]:
+    """What a control offers: its word in the link and on the page."""
+    found = {name: [(word, word) for word in words] for name, words in at.CHOICES.items()}
+    return found | {"device": [(word, device.name) for word, device in at.NAMES.items()]}
+
+
+@lru_cache(maxsize=256)
+def results(model: str, text: str) -> str:
+    """Everything below the controls."""
+    facts, asked = Facts.of(model), at.read(text)
+    point = asked.point
+    found = costs.curve(facts, point, CONTEXTS)
+    parts = split(facts, point)
+    return render(
+        "cost.html",
+        title=title(model),
+        readings=readings(facts, point, asked.device, asked.count),
+        parts=parts,
+        most=(max(p.flops for p in parts), max(p.weight_bytes for p in parts)),
+        flops=sum(p.flops for p in parts),
+        bytes=sum(p.weight_bytes for p in parts),
+        operations=operations,
+        curves=[_caches(facts, asked), _times(found, asked)],
+        points=[_words(facts, asked, n, one) for n, one in zip(CONTEXTS, found, strict=True)],
+        contexts=CONTEXTS,
+        point=point,
+        device=asked.device,
+        positions=facts.config.max_positions,
+    )
+
+
+def _caches(facts: Facts, asked: at.At) -> tuple[str, str]:
+    c, point = facts.config, asked.point
+    token, state = costs.latent_bytes_per_token(c), costs.state_bytes(c, point.conv_state)
+    cross = state / token
+    lines = [
+        Line("KV cache", "attention", [point.batch * token * n for n in CONTEXTS]),
+        Line("KDA state", "norm", [point.batch * state] * len(CONTEXTS)),
+    ]
+    words = f"equal at {costs.crossover(c, point.conv_state):,} tokens"
+    mark = Mark(cross, point.batch * state, words)
+    heading = "Memory of the sequences"
+    return heading, chart(heading, lines, point.context, _bytes, (mark,))
+
+
+def _times(found: list[Cost], asked: at.At) -> tuple[str, str]:
+    device, count = asked.device, asked.count
+    bandwidth, peak = device.bytes_per_second * count, device.flops_bf16 * count
+    lines = [
+        Line("reading weights", "ffn", [c.weight_bytes / bandwidth for c in found]),
+        Line("reading caches", "attention", [c.cache_bytes / bandwidth for c in found]),
+        Line("computing", "embed", [c.flops / peak for c in found]),
+    ]
+    heading = "Time of the step"
+    return heading, chart(heading, lines, asked.point.context, lambda v: seconds(v * 1.0001))
+
+
+def _bytes(value: float) -> str:
+    """A power of ten on the axis: 100 kB, 10 GB."""
+    for unit, of in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 1000)):
+        if value >= of:
+            return f"{value / of:g} {unit}"
+    return f"{value:g} B"
+
+
+def _words(facts: Facts, asked: at.At, context: int, found: Cost) -> tuple[str, str]:
+    """What the two pictures say at one context."""
+    c, p, device = facts.config, asked.point, asked.device
+    token, state = costs.latent_bytes_per_token(c), costs.state_bytes(c, p.conv_state)
+    caches = (
+        f"{p.batch:,} × {context:,} × {token:,} B = {p.batch * context * token:,} B of KV cache; "
+        f"{p.batch:,} × {state:,} B = {p.batch * state:,} B of state"
+    )
+    memory, peak = asked.count * device.bytes_per_second, asked.count * device.flops_bf16
+    times = (
+        f"weights {found.weight_bytes:.4g} B ÷ {memory:.3g} B/s = {seconds(found.weight_bytes / memory)}; "
+        f"caches {found.cache_bytes:.4g} B = {seconds(found.cache_bytes / memory)}; "
+        f"{found.flops:.4g} FLOPs ÷ {peak:.4g}/s = {seconds(found.flops / peak)}"
+    )
+    return caches, times

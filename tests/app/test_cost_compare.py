@@ -1,0 +1,155 @@
+"""The point of the Cost view in the link, and what the two views say, without a browser."""
+
+import json
+import re
+import time
+
+import pytest
+
+from app import at, link
+from app.cli import main
+from app.parts import compare, cost
+from app.parts.compare import CompareView
+from app.parts.cost import CostView
+from app.parts.curves import CONTEXTS, Line, chart, tokens
+from app.state import State
+from assets import ROOT
+from diagrams.facts import Facts
+
+KNOWN = link.Known(models=("kimi-k3", "k3-random"), compared=("kimi-k3", "kimi-linear-48b"))
+OFFICIAL = (ROOT / "configs" / "kimi-k3-0.40b.json").read_text()
+
+
+def test_the_point_survives_the_link():
+    text = "1048576,64,prefill,fp8,fp32,b200,8"
+    found = link.parse(link.format(link.DEFAULTS | {"view": "cost", "at": text}), KNOWN)
+    assert found.values["at"] == text
+    assert found.problems == ()
+    assert at.read(text).device.name == "B200"
+
+
+def test_the_default_point_is_not_in_the_link():
+    assert link.format(link.DEFAULTS | {"view": "cost"}) == "?view=cost"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "expected 7 parts"),
+        ("0,1,decode,mxfp4,bf16,h200,16", "context is a whole number from 1 to 1,048,576"),
+        ("1e3,1,decode,mxfp4,bf16,h200,16", "context is a whole number"),
+        ("1,99999,decode,mxfp4,bf16,h200,16", "batch is a whole number from 1 to 4,096"),
+        ("1,1,train,mxfp4,bf16,h200,16", "phase is none of decode, prefill"),
+        ("1,1,decode,int3,bf16,h200,16", "experts is none of mxfp4, fp8, bf16"),
+        ("1,1,decode,mxfp4,bf16,abacus,16", "device is none of"),
+        ("1,1,decode,mxfp4,bf16,h200,0", "count is a whole number from 1 to 1,024"),
+    ],
+)
+def test_a_point_that_cannot_be_read_is_said(text, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        at.read(text)
+    found = link.parse(f"?at={text}", KNOWN)
+    assert found.values["at"] == at.DEFAULT
+    assert sentence in found.problems[0]
+
+
+def test_the_second_model_may_be_one_that_is_not_drawn():
+    assert link.parse("?compare=kimi-linear-48b", KNOWN).values["compare"] == "kimi-linear-48b"
+    assert "no model" in link.parse("?compare=../../etc/passwd", KNOWN).problems[0]
+
+
+@pytest.mark.parametrize("model", ["kimi-k3", "k3-random"])
+@pytest.mark.parametrize(
+    "text", [at.DEFAULT, "1,1,prefill,bf16,fp32,h100,1", "1048576,4096,decode,fp8,bf16,mi300x,1024"]
+)
+def test_every_point_can_be_shown(model, text):
+    shown = cost.results(model, text)
+    assert shown.count("<polyline") == 5 if "decode" in text else 4
+    assert "nan" not in shown
+    assert not re.search(r">\s*None\s*<", shown)
+
+
+def test_a_moved_slider_is_answered_quickly():
+    cost.results("kimi-k3", at.DEFAULT)
+    before = time.perf_counter()
+    for context in range(1000, 1010):
+        cost.results("kimi-k3", f"{context},1,decode,mxfp4,bf16,h200,16")
+    assert (time.perf_counter() - before) / 10 < 0.5  # far below on a quiet machine; a guard, not a budget
+
+
+def test_the_cost_view_computes_only_when_it_is_looked_at():
+    state = State()
+    view = CostView(state)
+    assert view.results == ""
+    state.view = "cost"
+    assert "16,253 tokens" in view.results
+
+
+def test_controls_reach_the_state_and_wrong_ones_are_said():
+    state = State(view="cost")
+    view = CostView(state)
+    view._handle_msg({"at": "65536,8,decode,mxfp4,fp32,b200,8"})
+    assert state.at.startswith("65536,8")
+    assert "16,805 tokens" in view.results
+    view._handle_msg({"at": "0,8,decode,mxfp4,fp32,b200,8"})
+    assert "from 1 to" in view.wrong
+    assert state.at.startswith("65536,8")
+    for odd in (None, 3, {"at": 3}, {}):
+        view._handle_msg(odd)
+
+
+def test_curves_stay_inside_their_picture():
+    lines = [Line("a", "fg", [float(n) for n in CONTEXTS]), Line("none", "fg", [0.0] * 21)]
+    drawn = chart("t", lines, 256, str)
+    points = re.search(r'points="([^"]+)"', drawn)[1].split()
+    assert len(points) == 21
+    assert drawn.count("<polyline") == 1
+    assert all(0 <= float(x) <= 480 and 0 <= float(y) <= 280 for x, y in (p.split(",") for p in points))
+
+
+def test_contexts_are_written_as_people_write_them():
+    assert [tokens(n) for n in (1, 256, 4096, 2**20)] == ["1", "256", "4K", "1M"]
+
+
+def test_kimi_linear_stands_beside_k3():
+    state = State(view="compare")
+    view = CompareView(state)
+    assert view.other == "kimi-linear-48b"
+    for text in ("2,779,931,837,184", "49,122,681,728", "16,253", "only Kimi K3", "fields are equal"):
+        assert text in view.results
+
+
+def test_a_file_is_compared_and_stays_out_of_the_link():
+    state = State(view="compare")
+    view = CompareView(state)
+    view._handle_msg({"config": OFFICIAL, "name": "<b>mine</b>.json"})
+    assert view.wrong == ""
+    assert "&lt;b&gt;mine" in view.results
+    assert f"{Facts.of('kimi-k3-0.40b').totals.total:,}" in view.results
+    assert state.compare == ""
+    view._handle_msg({"with": "k3-random"})
+    assert "mine" not in view.results
+    assert state.compare == "k3-random"
+
+
+@pytest.mark.parametrize("text", ["{", "{}", json.dumps({"text_config": []}), "x" * 70_000])
+def test_a_broken_file_leaves_what_was_there_and_is_said(text):
+    view = CompareView(State(view="compare"))
+    before = view.results
+    view._handle_msg({"config": text, "name": "config.json"})
+    assert view.wrong
+    assert view.results == before
+
+
+def test_a_model_beside_itself_has_no_difference():
+    assert "No field differs" in compare.named("k3-random", "k3-random")
+
+
+def test_the_command_compares(capsys):
+    assert main(["compare", "kimi-k3", "kimi-linear-48b", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sum(b["b"] or 0 for b in found["blocks"]) == 49_122_681_728
+    assert main(["compare", "kimi-k3", "kimi-linear-48b"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"Cache passes state at, tokens +16,253 +5,384", out)
+    assert main(["compare", "kimi-k3", "kimi-k4"]) == 2

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterator
 from contextvars import ContextVar
+from functools import cache
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
@@ -47,16 +49,39 @@ def _choice(operator: str, x: Tensor, gradients: bool) -> str:
     wanted = override()
     if wanted == "reference":
         return wanted
-    if wanted == "cpp" and (trouble := native.trouble("kda")):
-        raise ValueError(f"K3SCOPE_KERNELS=cpp: {trouble}")
-    fast = () if gradients else _able(operator, x)
+    if wanted in ("cpp", "triton") and (trouble := _trouble(wanted, x)):
+        raise ValueError(f"K3SCOPE_KERNELS={wanted}: {trouble}")
+    fast = () if gradients else _able(operator, x, wanted)
     return next((path for path in fast if wanted in (None, path)), "torch")
 
 
-def _able(operator: str, x: Tensor) -> Iterator[str]:
+def _trouble(path: str, x: Tensor) -> str:
+    """Why an asked-for path can run nothing here; empty when it can."""
+    if path == "cpp":
+        return native.trouble("kda")
+    if not triton_installed():
+        return "triton is not installed (pip install 'k3scope[gpu]')"
+    return "" if x.is_cuda or _interpreted() else "the tensors are on a CPU; TRITON_INTERPRET=1 runs it there"
+
+
+def _able(operator: str, x: Tensor, wanted: str | None) -> Iterator[str]:
     """Paths faster than torch that can serve x, best first."""
+    # interpreted, it is for tests: only when asked for
+    if triton_installed() and (x.is_cuda or (_interpreted() and wanted == "triton")):
+        types = (torch.bfloat16,) if operator == "experts_mxfp4" else (torch.bfloat16, torch.float32)
+        if x.dtype in types:
+            yield "triton"
     if operator in _CPP and _CPP[operator](x):
         yield "cpp"
+
+
+@cache
+def triton_installed() -> bool:
+    return find_spec("triton") is not None
+
+
+def _interpreted() -> bool:
+    return os.environ.get("TRITON_INTERPRET", "0") == "1"
 
 
 def last_paths() -> dict[str, str]:

@@ -6,9 +6,28 @@ from torch.utils.flop_counter import register_flop_formula
 
 from model.kernels import dispatch, experts_cpp, experts_torch, kda_cpp, kda_torch, reference
 
-_KDA = {"cpp": kda_cpp.kda, "torch": kda_torch.kda, "reference": reference.kda}
-_EXPERTS = {"cpp": experts_cpp.experts, "torch": experts_torch.experts, "reference": reference.experts}
-_MXFP4 = {"torch": experts_torch.experts_mxfp4, "reference": experts_torch.experts_mxfp4}
+_IMPLEMENTED = {
+    "kda": {"cpp": kda_cpp.kda, "torch": kda_torch.kda, "reference": reference.kda},
+    "experts": {
+        "cpp": experts_cpp.experts,
+        "torch": experts_torch.experts,
+        "reference": reference.experts,
+    },
+    "experts_mxfp4": {"torch": experts_torch.experts_mxfp4, "reference": experts_torch.experts_mxfp4},
+    "route": {"torch": reference.route, "reference": reference.route},
+    "combine": {"torch": reference.combine, "reference": reference.combine},
+    "mix": {"torch": reference.mix, "reference": reference.mix},
+    "short_conv": {"torch": reference.short_conv, "reference": reference.short_conv},
+}
+
+
+def _implementation(operator: str, x: Tensor, gradients: bool = False):
+    path = dispatch.choose(operator, x, gradients)
+    if path == "triton":
+        from model.kernels import triton_launch  # triton is an extra, and seconds to import
+
+        return getattr(triton_launch, operator)
+    return _IMPLEMENTED[operator][path]
 
 
 @torch.library.custom_op("k3scope::kda", mutates_args=())
@@ -21,8 +40,7 @@ def _kda(
     initial_state: Tensor | None,
     cu_seqlens: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    path = dispatch.choose("kda", q)
-    return _KDA[path](q, k, v, decay, write, initial_state, cu_seqlens)
+    return _implementation("kda", q)(q, k, v, decay, write, initial_state, cu_seqlens)
 
 
 @_kda.register_fake
@@ -43,8 +61,7 @@ def _kda_flops(q_shape, k_shape, v_shape, *_args, out_shape=None, **_kwargs) -> 
 def _experts(
     x: Tensor, index: Tensor, w1: Tensor, w3: Tensor, w2: Tensor, gate_cap: float | None, up_cap: float | None
 ) -> Tensor:
-    path = dispatch.choose("experts", x)
-    return _EXPERTS[path](x, index, w1, w3, w2, gate_cap, up_cap)
+    return _implementation("experts", x)(x, index, w1, w3, w2, gate_cap, up_cap)
 
 
 @_experts.register_fake
@@ -68,8 +85,7 @@ def _experts_mxfp4(
     gate_cap: float | None,
     up_cap: float | None,
 ) -> Tensor:
-    path = dispatch.choose("experts_mxfp4", x)
-    return _MXFP4[path](x, index, packed, scales, gate_cap, up_cap)
+    return _implementation("experts_mxfp4", x)(x, index, packed, scales, gate_cap, up_cap)
 
 
 @_experts_mxfp4.register_fake
@@ -86,16 +102,14 @@ def _experts_mxfp4_flops(x_shape, index_shape, packed_shapes, *_args, out_shape=
 def kda(q, k, v, decay, write, initial_state=None, cu_seqlens=None) -> tuple[Tensor, Tensor]:
     """The gated delta rule; see `reference.kda` for shapes. With gradients on, the differentiable path."""
     if _needs_gradient(q, k, v, decay, write, initial_state):
-        path = dispatch.choose("kda", q, gradients=True)
-        return _KDA[path](q, k, v, decay, write, initial_state, cu_seqlens)
+        return _implementation("kda", q, gradients=True)(q, k, v, decay, write, initial_state, cu_seqlens)
     return _kda(q, k, v, decay, write, initial_state, cu_seqlens)
 
 
 def experts(x, index, w1, w3, w2, gate_cap, up_cap) -> Tensor:
     """The chosen experts of each token; see `reference.experts` for shapes."""
     if _needs_gradient(x, w1, w3, w2):
-        path = dispatch.choose("experts", x, gradients=True)
-        return _EXPERTS[path](x, index, w1, w3, w2, gate_cap, up_cap)
+        return _implementation("experts", x, gradients=True)(x, index, w1, w3, w2, gate_cap, up_cap)
     return _experts(x, index, w1, w3, w2, gate_cap, up_cap)
 
 
@@ -105,6 +119,27 @@ def experts_mxfp4(x, index, packed, scales, gate_cap, up_cap) -> Tensor:
     An expert's matrix [rows, n] is packed [rows, n / 2] with scales [rows, n / 32]; see `mxfp4.decode`.
     """
     return _experts_mxfp4(x, index, list(packed), list(scales), gate_cap, up_cap)
+
+
+def route(logits, bias, top_k: int, routed_scale: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Scores, chosen experts, their weights and the margin of the cut; see `reference.route`."""
+    gradients = _needs_gradient(logits, bias)
+    return _implementation("route", logits, gradients)(logits, bias, top_k, routed_scale)
+
+
+def combine(routed, weight) -> Tensor:
+    """Weighted sum of the chosen experts' outputs; see `reference.combine`."""
+    return _implementation("combine", routed, _needs_gradient(routed, weight))(routed, weight)
+
+
+def mix(values, query, eps: float) -> tuple[Tensor, Tensor]:
+    """The blend over depth and its weights; see `reference.mix`."""
+    return _implementation("mix", values, _needs_gradient(values, query))(values, query, eps)
+
+
+def short_conv(x, weight, heads: int, eps: float | None = None) -> Tensor:
+    """Short convolution, SiLU and, with `eps`, unit length per head; see `reference.short_conv`."""
+    return _implementation("short_conv", x, _needs_gradient(x, weight))(x, weight, heads, eps)
 
 
 def path_in_use(operator: str | None = None) -> str:

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 
 def kda(
@@ -84,3 +85,44 @@ def experts(
     if not rows:
         return x.new_zeros(*index.shape, x.shape[-1])
     return torch.cat(rows)[torch.cat(slots).argsort()].view(*index.shape, x.shape[-1])
+
+
+def route(
+    logits: Tensor, bias: Tensor, top_k: int, routed_scale: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Choose `top_k` experts: scores [.., experts], index and weight [.., top_k], margin of the cut [..]."""
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    scores = logits.to(wide).sigmoid()
+    best = (scores + bias).topk(top_k + 1, -1)  # the bias chooses, it does not weigh
+    index = best.indices[..., :top_k]
+    weight = scores.gather(-1, index)
+    weight = weight / (weight.sum(-1, keepdim=True) + 1e-20) * routed_scale
+    return scores, index, weight, best.values[..., -2] - best.values[..., -1]
+
+
+def combine(routed: Tensor, weight: Tensor) -> Tensor:
+    """routed [.., top_k, latent], weight [.., top_k] -> weighted sum [.., latent], added in float32."""
+    wide = routed.to(torch.promote_types(routed.dtype, torch.float32))
+    return (wide * weight[..., None]).sum(-2).to(routed.dtype)
+
+
+def mix(values: Tensor, query: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """Softmax over depth: values [.., candidates, d], query [d] -> blend [.., d], probs [.., candidates]."""
+    wide = values.to(torch.promote_types(values.dtype, torch.float32))
+    keys = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+    probs = (keys * query).sum(-1).softmax(-1)
+    return (probs[..., None] * wide).sum(-2).to(values.dtype), probs
+
+
+def short_conv(x: Tensor, weight: Tensor, heads: int, eps: float | None) -> Tensor:
+    """Causal depthwise convolution, SiLU and, with `eps`, unit length per head.
+
+    x [B, T, width], weight [width, 1, taps]; the last tap meets the current token. Result [B, T, heads, dim].
+    """
+    width, _, taps = weight.shape
+    past = F.pad(x.transpose(1, 2), (taps - 1, 0))
+    y = F.silu(F.conv1d(past, weight.to(x.dtype), groups=width)).transpose(1, 2).unflatten(-1, (heads, -1))
+    if eps is None:
+        return y
+    wide = y.to(torch.promote_types(y.dtype, torch.float32))
+    return (wide * torch.rsqrt(wide.square().sum(-1, keepdim=True) + eps)).to(y.dtype)

@@ -1,0 +1,71 @@
+"""The Triton kernels without a GPU: what they compute, in the interpreter, and what they compile to."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton", reason="triton is not installed: pip install 'k3scope[gpu]'")
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SNAPSHOT = HERE / "compiled.json"
+SHARED = {"sm_80": 163 * 1024, "sm_90": 227 * 1024, "sm_100": 227 * 1024, "gfx942": 64 * 1024}
+PRODUCTS = ("kda_within", "kda_scan", "experts_up", "experts_down")  # kernels that multiply matrices
+
+
+def run(*command: str, **environment: str) -> subprocess.CompletedProcess:
+    env = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "K3SCOPE_KERNELS")}
+    env |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment}
+    return subprocess.run([sys.executable, *command], cwd=ROOT, env=env, capture_output=True, text=True)
+
+
+def test_every_kernel_computes_what_the_reference_does():
+    done = run("-m", "pytest", "-q", "tests/kernels/interpreted.py", TRITON_INTERPRET="1")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """Figures of every kernel on every architecture, compiled here in two processes."""
+    halves = [("tests/kernels/aot.py", "0/2"), ("tests/kernels/aot.py", "1/2")]
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda command: run(*command), halves))
+    for process in done:
+        assert process.returncode == 0, process.stderr[-6000:]
+    found = {}
+    for process in done:
+        found |= json.loads(process.stdout)
+    return found
+
+
+def test_no_kernel_spills_or_asks_for_too_much_memory(compiled):
+    for kernel, arch, figures in rows(compiled):
+        assert figures["spilled"] == 0, f"{kernel} on {arch} spills {figures['spilled']} bytes"
+        assert figures["shared"] <= SHARED[arch], f"{kernel} on {arch}: {figures['shared']} bytes shared"
+
+
+def test_kernels_use_matrix_units_and_wide_loads(compiled):
+    for kernel, arch, figures in rows(compiled):
+        assert bool(figures["matrix"]) == kernel.startswith(PRODUCTS), f"{kernel} on {arch}"
+        if not arch.startswith("gfx"):
+            assert figures["wide_loads"], f"{kernel} on {arch} has no 128-bit loads"
+
+
+def test_figures_are_those_of_the_snapshot(compiled):
+    """Rewrite the snapshot with `python tests/kernels/aot.py > tests/kernels/compiled.json`."""
+    snapshot = json.loads(SNAPSHOT.read_text())
+    if snapshot["triton"] != compiled["triton"]:
+        pytest.skip(f"the snapshot is of triton {snapshot['triton']}; this is {compiled['triton']}")
+    assert compiled == snapshot
+
+
+def rows(compiled):
+    for kernel, by_arch in compiled.items():
+        if kernel != "triton":
+            for arch, figures in by_arch.items():
+                yield kernel, arch, figures

@@ -1,23 +1,26 @@
-// The dock, after dom.js: type a prompt, run it, see its tokens and what would come next. Everything typed is set as text.
+// The dock, after dom.js and dock_images.js: type a prompt, run it, see its tokens and what would come next. Everything typed is set as text.
 const CAP = 256 // chips shown until "show all"
 const percent = (p) => (p >= 0.0995 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(p < 0.01 ? 2 : 1)}%`)
 
-const chip_title = ([id, text, kind], index) => {
+const chip_title = ([id, text, kind, index, count]) => {
+  if (kind === "image") return `tokens ${index} to ${index + count - 1}: ${text}, id ${id}`
   const what = { special: "special token", byte: "one byte of a longer character", space: "white space" }[kind]
   return `token ${index}: ${text}, id ${id}${what ? `, ${what}` : ""}`
 }
 
+const holds = (first, count, token) => token != null && token >= first && token < first + count
+
 const chips_of = (result, chosen, show_all, choose) => {
   const list = h("div", { class: "chips", role: "group", "aria-label": "Tokens of the prompt" })
   const pieces = show_all ? result.pieces : result.pieces.slice(0, CAP)
-  const current = chosen != null && chosen < pieces.length ? chosen : 0
-  list.append(...pieces.map((piece, index) => h("button", {
-    type: "button", class: `chip ${piece[2]}`, title: chip_title(piece, index), "data-index": index,
-    "aria-pressed": String(index === chosen), tabindex: index === current ? "0" : "-1",
+  const current = Math.max(0, pieces.findIndex((piece) => holds(piece[3], piece[4], chosen)))
+  list.append(...pieces.map((piece, at) => h("button", {
+    type: "button", class: `chip ${piece[2]}`, title: chip_title(piece), "data-index": piece[3], "data-count": piece[4],
+    "aria-pressed": String(holds(piece[3], piece[4], chosen)), tabindex: at === current ? "0" : "-1",
   }, h("span", {}, piece[1]), h("small", {}, String(piece[0])))))
   list.onclick = (event) => {
     const chip = event.target.closest(".chip")
-    if (chip) choose(Number(chip.dataset.index))
+    if (chip) choose(Number(chip.dataset.index), Number(chip.dataset.count))
   }
   list.onkeydown = (event) => {
     const at = [...list.children].indexOf(event.target.closest(".chip"))
@@ -51,20 +54,27 @@ export function render({ model, el }) {
   const run = h("button", { type: "submit", class: "run", title: "Run (Enter; Shift+Enter makes a new line)" }, "Run")
   const cancel = h("button", { type: "button", class: "cancel", hidden: true }, "Cancel")
   const fold = h("button", { type: "button", class: "fold", "aria-expanded": "true", hidden: true })
-  const form = h("form", { class: "line" }, runs_on, prompt, examples, run, cancel, fold)
   const bar = h("progress", { max: "1", value: "0", "aria-label": "Layers done", hidden: true })
   const told = h("span", { role: "status", "data-testid": "run-status" })
   const problem = h("p", { role: "alert", class: "problem", hidden: true })
   const result = h("div", { class: "result", hidden: true })
-  const root = h("div", { class: "frame" }, form, h("div", { class: "status" }, bar, told), problem, result)
+  let folded = false, show_all = false, refused = "", wanted = false
+  const root = h("div", { class: "frame" })
+  const images = images_of(model, root, send, (sentence) => { refused = sentence; draw_problem() })
+  const form = h("form", { class: "line" }, runs_on, prompt, images.button, examples, run, cancel, fold)
+  root.append(form, images.input, images.strip, h("div", { class: "status" }, bar, told), problem, result)
   el.append(root)
 
-  let folded = false, show_all = false
   const grow = () => {
     prompt.style.height = "auto"
     prompt.style.height = `${prompt.scrollHeight + 2}px`
   }
-  const start = () => { if (!model.busy) send("run", { model: runs_on.value, prompt: prompt.value }) }
+  const start = () => {
+    wanted = images.waiting() // then the run starts when they are there
+    if (model.busy || wanted) return
+    refused = ""
+    send("run", { model: runs_on.value, prompt: prompt.value })
+  }
   form.onsubmit = (event) => { event.preventDefault(); start() }
   prompt.oninput = grow
   prompt.onkeydown = (event) => {
@@ -75,10 +85,13 @@ export function render({ model, el }) {
   cancel.onclick = () => send("cancel")
   fold.onclick = () => { folded = !folded; draw_result() }
   examples.onchange = () => {
-    const chosen = model.examples[examples.selectedIndex - 1]
+    const at = examples.selectedIndex - 1
+    const sample = model.samples[at - model.examples.length]
     examples.selectedIndex = 0
-    if (!chosen) return
-    prompt.value = chosen[1]
+    if (sample) send("sample", { name: sample[0] })
+    else if (at >= 0) prompt.value = model.examples[at][1]
+    refused = ""
+    draw_problem()
     grow()
     prompt.focus()
   }
@@ -86,7 +99,8 @@ export function render({ model, el }) {
   const fill = () => {
     runs_on.replaceChildren(...model.models.map(([name, note]) => h("option", { value: name }, note)))
     examples.replaceChildren(h("option", { value: "" }, "Examples"),
-      ...model.examples.map(([label]) => h("option", {}, label)))
+      h("optgroup", { label: "Prompts" }, ...model.examples.map(([label]) => h("option", {}, label))),
+      h("optgroup", { label: "Images to add" }, ...model.samples.map(([, label]) => h("option", {}, label))))
     runs_on.value = model.model_name
   }
   const draw_progress = () => {
@@ -100,8 +114,8 @@ export function render({ model, el }) {
     told.textContent = text ?? ""
   }
   const draw_problem = () => {
-    problem.textContent = model.problem
-    problem.hidden = !model.problem
+    problem.textContent = refused || model.problem
+    problem.hidden = !problem.textContent
   }
   const draw_result = () => {
     const shown = model.result
@@ -112,26 +126,27 @@ export function render({ model, el }) {
     fold.title = fold.getAttribute("aria-label")
     result.hidden = !some || folded
     if (result.hidden) return result.replaceChildren()
-    const count = shown.pieces.length
-    const more = count > CAP && !show_all
+    const more = shown.pieces.length > CAP && !show_all
       ? h("button", { type: "button", class: "more", onclick: () => { show_all = true; draw_result() } },
-        `Show all ${count.toLocaleString("en-US")} tokens`) : null
-    const choose = (index) => send("token", { index: index === model.token ? null : index })
+        `Show all ${shown.count.toLocaleString("en-US")} tokens`) : null
+    const choose = (index, count) => send("token", { index: holds(index, count, model.token) ? null : index })
     const tokens = h("section", { class: "tokens" }, chips_of(shown, model.token, show_all, choose), more)
     result.replaceChildren(tokens, next_of(shown))
   }
   const mark_token = () => {
     for (const chip of result.querySelectorAll(".chip"))
-      chip.setAttribute("aria-pressed", String(Number(chip.dataset.index) === model.token))
+      chip.setAttribute("aria-pressed", String(holds(Number(chip.dataset.index), Number(chip.dataset.count), model.token)))
   }
 
   model.on("models", fill)
   model.on("examples", fill)
+  model.on("samples", fill)
   model.on("model_name", () => { runs_on.value = model.model_name })
   model.on("prompt", () => { prompt.value = model.prompt; grow() })
   model.on("busy", draw_progress)
   model.on("progress", draw_progress)
   model.on("problem", draw_problem)
+  model.on("received", () => { if (wanted) start() })
   model.on("result", () => { show_all = false; draw_result() })
   model.on("token", mark_token)
   fill()

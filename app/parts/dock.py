@@ -1,12 +1,15 @@
-"""The dock: a prompt, the model that runs it, its tokens and what would come next."""
+"""The dock: a prompt and its images, the model that runs it, its tokens and what would come next."""
 
+import base64
+import binascii
 from typing import ClassVar
 
 import panel as pn
 import param
 from panel.custom import JSComponent
 
-from app.runner import Run
+from app.images import MOST, MOST_BYTES, SAMPLES
+from app.runner import LIMIT, Run
 from app.runs import Runs
 from assets import ROOT
 from model.tokenizer import Piece
@@ -29,10 +32,14 @@ def read(*names: str) -> str:
 
 
 class Dock(JSComponent):
-    """Shows what is typed, running and found; asks to run, to cancel and to choose a token."""
+    """Shows what is typed, added, running and found; asks to run, to cancel and to choose a token."""
 
     models = param.List([], doc="[name, label] of the models that run")
     examples = param.List([], doc="[label, prompt]")
+    samples = param.List([], doc="[name, label] of the sample images")
+    limits = param.Dict({"images": MOST, "bytes": MOST_BYTES}, doc="what one prompt takes, and one file")
+    images = param.List([], doc="of each: name, size, rows, note, thumb, large")
+    received = param.Integer(0, doc="files that arrived here, taken or not")
     model_name = param.String("", doc="name of the model in the menu")
     prompt = param.String("", doc="text to put into the prompt box")
     busy = param.Boolean(False)
@@ -41,7 +48,7 @@ class Dock(JSComponent):
     result = param.Dict({}, doc="pieces, next, random; empty before a run")
     token = param.Integer(None, allow_None=True)
 
-    _esm = read("dom.js", "dock.js")
+    _esm = read("dom.js", "dock_images.js", "dock.js")
     _stylesheets: ClassVar = [read("dock.css")]
 
     def __init__(self, on_message, **params):
@@ -63,6 +70,15 @@ def dock(runs: Runs) -> Dock:
                 runs.start(name, prompt)
             case {"type": "cancel"}:
                 runs.stop()
+            case {"type": "image", "name": str(name), "data": str(data)}:
+                _receive(runs, name, data)
+                shown.received += 1
+            case {"type": "sample", "name": str(name)}:
+                runs.add_sample(name)
+            case {"type": "remove", "index": int(index)}:
+                runs.remove(index)
+            case {"type": "shrink", "index": int(index)}:
+                runs.shrink(index)
             case {"type": "token", "index": int() | None as index}:
                 state.token = index
 
@@ -70,13 +86,23 @@ def dock(runs: Runs) -> Dock:
         told,
         models=[[name, label(runs, name)] for name in runs.runner.names],
         examples=[list(example) for example in EXAMPLES],
+        samples=[list(item) for item in SAMPLES.items()],
         **_values(runs),
     )
-    runs.param.watch(lambda *_: shown.param.update(**_values(runs)), ["busy", "progress", "problem", "run"])
+    watched = ["busy", "progress", "problem", "run", "images"]
+    runs.param.watch(lambda *_: shown.param.update(**_values(runs)), watched)
     state.param.watch(lambda event: setattr(shown, "token", event.new), "token")
     if pn.state.curdoc is not None:
         pn.state.on_session_destroyed(lambda _context: runs.stop())
     return shown
+
+
+def _receive(runs: Runs, name: str, data: str) -> None:
+    """A file in base64, which is safe in any message."""
+    try:
+        runs.add(name, base64.b64decode(data, validate=True))
+    except binascii.Error:
+        runs.problem = f"{name} did not arrive whole; please add it again."
 
 
 def label(runs: Runs, name: str) -> str:
@@ -89,19 +115,57 @@ def _values(runs: Runs) -> dict:
         "prompt": runs.prompt,
         "busy": runs.busy,
         "progress": runs.progress,
+        "images": _images(runs),
         "problem": runs.problem,
         "result": {} if runs.run is None else result(runs.run),
         "token": runs.state.token,
     }
 
 
+def _images(runs: Runs) -> list[dict]:
+    """The images before the prompt; `rows` is 0 when the model takes none."""
+    vit = runs.runner.config(runs.model).vision
+    shown = []
+    for image in runs.images:
+        rows = image.rows(vit) if vit else 0
+        size = "{} × {}".format(*image.size)
+        shown.append(
+            {
+                "name": image.name,
+                "size": size,
+                "rows": rows,
+                "note": image.note,
+                "thumb": image.thumb,
+                "large": rows > LIMIT // 2,
+            }
+        )
+    return shown
+
+
 def result(run: Run) -> dict:
-    """Tokens and next tokens of a run, as the browser draws them."""
+    """Tokens and next tokens of a run, as the browser draws them; the rows of an image are one chip."""
     return {
-        "pieces": [chip(piece) for piece in run.pieces],
+        "pieces": _chips(run),
+        "count": len(run.pieces),
         "next": [[*chip(piece), round(p, 6)] for piece, p in run.next],
         "random": run.random_weights,
     }
+
+
+def _chips(run: Run) -> list[list]:
+    """[id, visible text, kind, first token, tokens] of each chip."""
+    chips, at = [], 0
+    rows = {image.start: len(image.tokens) for image in run.images}
+    while at < len(run.pieces):
+        piece, count = run.pieces[at], rows.get(at, 1)
+        shown = (
+            [piece.id, f"image, {count:,} row{'s' if count > 1 else ''}", "image"]
+            if at in rows
+            else chip(piece)
+        )
+        chips.append([*shown, at, count])
+        at += count
+    return chips
 
 
 def chip(piece: Piece) -> list:

@@ -6,6 +6,7 @@ import numpy as np
 import panel as pn
 
 from app.parts.dock import EXAMPLES, read
+from app.parts.images import images
 from app.parts.plots import LABELLED, Heat, heat, layer_labels
 from app.runner import Run
 from app.runs import Runs
@@ -77,7 +78,7 @@ class Pictures:
         parts = [
             p for words, drawn in zip(self._words, self._plots, strict=True) for p in (words, _pane(drawn))
         ]
-        self.view = pn.Column(*parts, sizing_mode="stretch_width", margin=(4, 20, 20, 20))
+        self.view = pn.Column(images(runs), *parts, sizing_mode="stretch_width", margin=(4, 20, 20, 20))
         self._residual.plot.on_event("tap", self._tapped)
         runs.state.param.watch(lambda *_: later(self._mark), ["token", "layer", "model"])
         runs.state.param.watch(lambda *_: later(self._colour), "dark")

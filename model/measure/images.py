@@ -36,6 +36,7 @@ class ImageReading:
     """One image on its way into the text. h and w count patches."""
 
     pixels: np.ndarray  # [H, W, 3] uint8, averaged when large; padding included
+    size: tuple[int, int]  # width and height of the picture as it came
     inside: tuple[float, float]  # height and width without the padding, in patches
     stages: np.ndarray  # [vit_layers + 1, h, w], RMS of each patch's vector: embedded, then after each block
     rows: np.ndarray  # [h / merge, w / merge], RMS of each row before the projector's norm
@@ -88,6 +89,7 @@ def image_readings(
         found.append(
             ImageReading(
                 pixels=_shown(from_patches(patches, (1, h, w))[0], vit.patch),
+                size=sizes[n],
                 inside=_inside(sizes[n], vit),
                 stages=array(stage.unflatten(1, (h, w))),
                 rows=array(row.unflatten(0, merged)),

@@ -10,12 +10,15 @@ from urllib.parse import quote, unquote_plus
 from app import at
 from diagrams.graph import OPEN
 from diagrams.shapes import MOST, PHASES
+from model.intervene import dumps, loads
 
 VIEWS = ("model", "lab", "ledger", "cost", "compare")
 TABS = ("overview", "params", "code", "live")
+LABS = ("tokens", "routing", "memory", "attention", "depth")
 DEPTHS = ("line", "engineer", "derivation")
 VERSION = 1
 CAMERA = re.compile(r"|-?[0-9]{1,5},-?[0-9]{1,5},[0-9](\.[0-9]{1,2})?")
+LONG_CHANGES = 2000  # characters of interventions; with more a link would not fit everywhere
 LONG_PROMPT = 1000  # encoded characters; a longer one stays out of the link when a stored run holds it
 
 
@@ -133,6 +136,22 @@ def _stop(text: str, _known, _values) -> int | None:
     return (_number(text) or None) if text else None
 
 
+def _changes(text: str, _known, _values) -> str:
+    if len(text) > LONG_CHANGES:
+        raise ValueError(f"these are more than {LONG_CHANGES:,} characters of interventions")
+    changes = loads(text)
+    return dumps(changes) if changes else ""
+
+
+def _lab(text: str, _known, _values) -> str:
+    """A view of the Lab and, after a colon, the layer of the model that ran: memory:5."""
+    name, colon, layer = text.partition(":")
+    _one_of(LABS, name, "view of the Lab")
+    if colon:
+        _number(layer)
+    return text
+
+
 def _index(text: str, _known, _values) -> int | None:
     return _number(text) if text else None
 
@@ -150,6 +169,9 @@ FIELDS = (
     Field("weights", "weights", "", _matching(r"[0-9a-f]{4,64}", "a short hash")),
     Field("prompt", "prompt", None, lambda text, _known, _values: text),
     Field("run", "run", "", _matching(r"[a-z2-7]{12}", "twelve letters or digits")),
+    Field("do", "changes", "", _changes),
+    Field("against", "against", "", _matching("plain|[a-z2-7]{12}", "plain, or twelve letters or digits")),
+    Field("lab", "lab", LABS[0], _lab),
     Field("tab", "tab", "overview", _choice(TABS, "tab")),
     Field("token", "token", None, _index),
     Field("head", "head", None, _index),

@@ -1,12 +1,10 @@
 """Runs prompts through real models: one worker and one bounded queue per model, results by run id."""
 
 import ctypes
-import hashlib
 import os
 import re
 import sys
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,46 +12,26 @@ from dataclasses import dataclass, field
 
 import torch
 
+from app.forward import Asked, Loaded, Run, Whole, forward, sources_of, weights_hash
 from app.images import Upload, accept
 from app.spec import RunSpec
 from app.store import Store
-from model import Config, KimiK3, config_of, load, trace
-from model.images import prepare, prompt_text, read
-from model.kernels.ops import path_in_use
-from model.measure.images import ImageReading, image_readings
-from model.measure.readings import Readings, readings
+from model import Config, KimiK3, config_of, load, places
+from model.images import prompt_text, read
+from model.intervene import dumps, loads
 from model.presets import META_ONLY, PRESETS, TRAINED
-from model.tokenizer import Piece
 from model.tokenizers import tokenizer_of
 
 LIMIT = 2048  # tokens of a prompt, rows of images among them; attention keeps heads * T * T numbers per layer
 WAITING = 8  # jobs per model that may stand in line
 REMEMBERED = 48  # results in memory, about 1 MB each at most
+WHOLE = 2 * LIMIT  # tokens of the passes that are kept whole, 65 KB each: enough to compare two long ones
+MEASURING = 2  # threads that draw pictures of kept passes
 RUNNABLE = tuple(name for name in PRESETS if name not in META_ONLY)
 
 
 class Cancelled(Exception):
     """The visitor stopped this run."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a forward pass showed. `random_weights`: the numbers say nothing about language."""
-
-    spec: RunSpec
-    random_weights: bool
-    config: Config
-    pieces: tuple[Piece, ...]  # one per position, so one per row of an image
-    next: tuple[tuple[Piece, float], ...]  # likeliest first, with probability
-    readings: Readings
-    milliseconds: float
-    path: str  # implementation of the operators
-    images: tuple[ImageReading, ...] = ()
-    random_tower: bool = False  # the same of what it sees in images
-
-    @property
-    def id(self) -> str:
-        return self.spec.id
 
 
 @dataclass
@@ -66,13 +44,15 @@ class Job:
     layers: int
     tokens: int  # positions: every image counts with all its rows
     images: tuple[Upload, ...] = ()
+    changes: str = ""
     stage: str = "waiting"  # then "loading", "running", "measuring"
     layer: int = 0  # layers done
     cancelled: bool = False
     future: Future = field(default_factory=Future, repr=False)
 
     def spec(self, weights: str) -> RunSpec:
-        return RunSpec(self.model, weights, self.prompt, tuple(image.sha for image in self.images))
+        shas = tuple(image.sha for image in self.images)
+        return RunSpec(self.model, weights, self.prompt, shas, self.changes)
 
     @property
     def over(self) -> bool:
@@ -137,8 +117,8 @@ class Worker:
         before = self.tokenizer.encode(prompt_text(images), specials=True)
         return before + self.tokenizer.encode(prompt) or [self.config.bos]
 
-    def job(self, prompt: str, images: Sequence[Upload]) -> "Job":
-        """ValueError when the model takes no images, or not so much."""
+    def job(self, prompt: str, images: Sequence[Upload], changes: str) -> "Job":
+        """ValueError when the model takes no images, or not so much, or has not what is to be changed."""
         vit, limit = self.config.vision, min(LIMIT, self.config.max_positions)
         if images and vit is None:
             raise ValueError(f"{self.name} has no vision tower, so it takes no images.")
@@ -153,7 +133,13 @@ class Worker:
             )
         if tokens > limit:
             raise ValueError(f"The prompt has {tokens:,} tokens; a run here takes at most {limit:,}.")
-        return Job(self.name, prompt, ids, self.config.layers, tokens, tuple(images))
+        wanted = loads(changes)
+        for change in wanted:
+            places.check(self.config, change)
+            if max(change.tokens, default=0) >= tokens:
+                raise ValueError(f"{change}: the prompt has tokens 0 to {tokens - 1}.")
+        written = dumps(wanted) if wanted else ""
+        return Job(self.name, prompt, ids, self.config.layers, tokens, tuple(images), written)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -167,6 +153,8 @@ class Runner:
         self._workers = {name: Worker(name, source) for name, source in sources.items()}
         self._store = Store() if store is None else store
         self._results: OrderedDict[str, Run] = OrderedDict()
+        self._whole: OrderedDict[str, Whole] = OrderedDict()
+        self.measuring = ThreadPoolExecutor(MEASURING, "measure", initializer=_leave_room)
         self._lock = threading.Lock()
 
     @property
@@ -190,6 +178,13 @@ class Runner:
                 self._results.move_to_end(run_id)
             return run
 
+    def whole(self, run_id: str) -> Whole | None:
+        """The pass of a run with what the Lab reads from it; only the latest few are kept."""
+        with self._lock:
+            if found := self._whole.get(run_id):
+                self._whole.move_to_end(run_id)
+            return found
+
     def spec(self, run_id: str) -> RunSpec | None:
         """What a run was, from memory or the store; None when neither knows it."""
         run = self.result(run_id)
@@ -200,11 +195,11 @@ class Runner:
         kept = [found for sha in spec.images if (found := self._store.image(sha))]
         return [accept(*found) for found in kept], len(spec.images) - len(kept)
 
-    def submit(self, model: str, prompt: str, images: Sequence[Upload] = ()) -> Job:
+    def submit(self, model: str, prompt: str, images: Sequence[Upload] = (), changes: str = "") -> Job:
         """Put a prompt in line. ValueError for one that is too long, an unknown model or a full line."""
         worker = self._worker(model)
-        job = worker.job(prompt, images)
-        if worker.weights and (known := self.result(job.spec(worker.weights).id)):
+        job = worker.job(prompt, images, changes)
+        if worker.weights and (known := self._known(job.spec(worker.weights).id)):
             job.future.set_result(known)  # no need to stand in line
             return job
         with self._lock:
@@ -218,6 +213,11 @@ class Runner:
         """Finish what runs, drop what waits."""
         for worker in self._workers.values():
             worker.close()
+        self.measuring.shutdown(wait=False, cancel_futures=True)
+
+    def _known(self, run_id: str) -> Run | None:
+        """A run of which nothing has been dropped."""
+        return self.result(run_id) if self.whole(run_id) else None
 
     def _worker(self, model: str) -> Worker:
         if model not in self._workers:
@@ -237,49 +237,25 @@ class Runner:
         job.enter("loading")
         model = worker.model()
         spec = job.spec(worker.weights)
-        if known := self.result(spec.id):
+        if known := self._known(spec.id):
             return known
         job.enter("running")
         try:
-            run = _forward(worker, model, spec, job)
+            run, whole = self._pass(worker, model, spec, job)
         finally:
             _return_memory()
         self._store.put(spec, {image.sha: (image.name, image.data) for image in job.images})
         with self._lock:
-            self._results[spec.id] = run
+            self._results[spec.id], self._whole[spec.id] = run, whole
             while len(self._results) > REMEMBERED:
                 self._results.popitem(last=False)
+            while sum(kept.length for kept in self._whole.values()) > WHOLE:
+                self._whole.popitem(last=False)
         return run
 
-
-def _forward(worker: Worker, model: KimiK3, spec: RunSpec, job: Job) -> Run:
-    pictures = [read(image.data) for image in job.images]
-    images = prepare(pictures, worker.config.vision) if pictures else None
-    start = time.perf_counter()
-    passed = trace(model, torch.tensor(job.ids), on_point=job.at_point, images=images)
-    milliseconds = (time.perf_counter() - start) * 1000
-    job.enter("measuring")
-    found = readings(passed)
-    sizes = [picture.size for picture in pictures]
-    piece = worker.tokenizer.piece
-    return Run(
-        spec=spec,
-        random_weights=worker.random_weights,
-        config=worker.config,
-        pieces=tuple(map(piece, passed.ids[0].tolist())),
-        next=tuple((piece(int(i)), float(p)) for i, p in zip(found.next_ids, found.next_probs, strict=True)),
-        readings=found,
-        milliseconds=milliseconds,
-        path=path_in_use(),
-        images=image_readings(passed, images, sizes, worker.config) if images else (),
-        random_tower=worker.random_tower,
-    )
-
-
-def weights_hash(model: KimiK3) -> str:
-    """Twelve hex digits that stand for all numbers of a model."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
-    return digest.hexdigest()[:12]
+    def _pass(self, worker: Worker, model: KimiK3, spec: RunSpec, job: Job) -> tuple[Run, Whole]:
+        loaded = Loaded(model, worker.tokenizer, worker.random_weights, worker.random_tower)
+        sources = sources_of(loaded, loads(spec.changes), worker.encode, self.spec)
+        pictures = [read(image.data) for image in job.images]
+        asked = Asked(spec, job.ids, pictures, sources)
+        return forward(loaded, asked, job.at_point, lambda: job.enter("measuring"))

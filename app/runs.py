@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import param
@@ -27,6 +28,9 @@ NOT_ALONE = (
 )
 ELSEWHERE = "This link was made with {model}, which does not run here. Press Run to use {ours} instead."
 DIFFERS = "This link was made with other weights ({theirs}; here {ours}): the numbers can differ."
+AGAINST = "The run {run} to compare with is not known here; run it again, or choose another."
+PLAIN = "plain"  # compare with the same run without its changes
+REMEMBERED = 12  # runs a visitor can compare with
 BAD = "NaN or infinity first appeared in {point}: what follows from it means nothing."
 
 
@@ -34,6 +38,8 @@ class Runs(param.Parameterized):
     """The run on show and the job on its way; parts watch these fields."""
 
     run = param.Parameter(None, doc="the Run on show, None before the first")
+    reference = param.Parameter(None, doc="the Run that it is compared with, None for none")
+    history = param.List([], doc="Runs of this visitor, latest first")
     busy = param.Boolean(False)
     progress = param.Dict({"text": ""}, doc="text; while layers run also done and of")
     problem = param.String("", doc="a sentence on what went wrong or differs")
@@ -52,7 +58,8 @@ class Runs(param.Parameterized):
         self.model = self._wanted_model()
         self.prompt = state.prompt or ""
         self._rest()
-        state.param.watch(self._follow, ["prompt", "ran", "run"])
+        state.param.watch(self._follow, ["prompt", "ran", "run", "changes"])
+        state.param.watch(self._compare, "against")
 
     def open(self) -> None:
         """Show what the link names, running it if need be; for after the first paint, and once only."""
@@ -60,19 +67,20 @@ class Runs(param.Parameterized):
             self._opened = True
             self._follow()
 
-    def start(self, model: str, prompt: str) -> None:
+    def start(self, model: str, prompt: str, changes: str | None = None) -> None:
         """Run what the visitor typed, after the images there are, unless something is running.
 
-        What cannot run becomes the problem.
+        With `changes`, those of the last run if none are given. What cannot run becomes the problem.
         """
-        self._start(model, prompt, linked=False)
+        changes = self.state.changes if changes is None else changes
+        self._start(model, prompt, changes, linked=False)
 
-    def _start(self, model: str, prompt: str, linked: bool) -> None:
+    def _start(self, model: str, prompt: str, changes: str, linked: bool) -> None:
         with self._lock:
             if self._job is not None:
                 return
             try:
-                job = self._job = self.runner.submit(model, prompt, self.images)
+                job = self._job = self.runner.submit(model, prompt, self.images, changes)
                 self._linked = linked
             except ValueError as error:
                 self._rest(problem=str(error))
@@ -132,7 +140,9 @@ class Runs(param.Parameterized):
     def _follow(self, *_events) -> None:
         """The link or the browser's history names a run: show it, or run it again."""
         state = self.state
-        if self.run is not None and state.run == self.run.id and state.prompt in (None, self.prompt):
+        run = self.run
+        same = run is not None and state.run == run.id and state.changes == run.spec.changes
+        if same and state.prompt in (None, self.prompt):
             return
         with self._lock:
             if self._job is not None:
@@ -155,7 +165,7 @@ class Runs(param.Parameterized):
             text = GONE_ONE if len(spec.images) == 1 else GONE
             self._rest(problem=text.format(lost=lost, count=len(spec.images)))
         else:
-            self._start(self.model, prompt, linked=True)
+            self._start(self.model, prompt, state.changes, linked=True)
 
     def _show(self, run: Run) -> None:
         state, spec = self.state, run.spec
@@ -170,12 +180,57 @@ class Runs(param.Parameterized):
             problem = NOT_ALONE
         else:
             problem = BAD.format(point=run.readings.first_bad) if run.readings.first_bad else ""
-        self.param.update(run=run, busy=False, progress={"text": summary(run)}, problem=problem)
+        seen = [run, *(other for other in self.history if other.id != run.id)][:REMEMBERED]
+        shown = {"run": run, "history": seen, "reference": self._reference(run)}
+        self.param.update(**shown, busy=False, progress={"text": summary(run)}, problem=problem)
         # a link is completed and never corrected: a change of what it says would be a step that traps Back
         if not self._linked:
-            state.param.update(ran=spec.model, weights=spec.weights, prompt=spec.prompt, run=run.id)
+            said = {"ran": spec.model, "weights": spec.weights, "prompt": spec.prompt, "run": run.id}
+            state.param.update(**said, changes=spec.changes, against=self._against(run))
         elif not differs and state.run in ("", run.id):
             state.param.update(ran=spec.model, weights=spec.weights, run=run.id)
+
+    def _against(self, run: Run) -> str:
+        """A run with changes is compared with the plain one, unless another is chosen."""
+        chosen = self.state.against
+        if run.spec.changes:
+            return chosen or PLAIN
+        return "" if chosen in (PLAIN, run.id) else chosen
+
+    def _reference(self, run: Run) -> Run | None:
+        """The run to compare with, if it is at hand; else it is on its way."""
+        chosen = self.state.against if self._linked else self._against(run)
+        spec = replace(run.spec, changes="") if chosen == PLAIN else self.runner.spec(chosen)
+        if not chosen or spec == run.spec:
+            return None
+        try:
+            if spec is None or spec.model != run.spec.model:
+                raise ValueError(AGAINST.format(run=chosen))
+            images, _ = self.runner.images(spec)
+            job = self.runner.submit(spec.model, spec.prompt, images, spec.changes)
+        except ValueError as error:
+            self._execute(partial(self._say, str(error)))
+            return None
+        if job.future.done():
+            return job.future.result()
+        self._execute(partial(self._await_reference, run, job))
+        return None
+
+    def _compare(self, *_events) -> None:
+        if self.run is not None:
+            self.reference = self._reference(self.run)
+
+    async def _await_reference(self, run: Run, job: Job) -> None:
+        try:
+            found = await asyncio.wrap_future(job.future)
+        except Exception as error:
+            self.problem = f"The run to compare with failed: {error}"
+            return
+        if self.run is run:
+            self.reference = found
+
+    async def _say(self, problem: str) -> None:
+        self.problem = problem
 
     def _rest(self, text: str = "", problem: str = "") -> None:
         if not text and self.run is not None:
@@ -198,6 +253,8 @@ def summary(run: Run) -> str:
         f"{run.milliseconds:,.0f} ms",
         run.path,
     ]
+    if run.changes:
+        parts.append(f"{len(run.changes)} change{'s' if len(run.changes) != 1 else ''}")
     if not run.spec.prompt and not run.images:
         parts.append("an empty prompt runs as the begin-of-text token alone")
     return " · ".join(parts)

@@ -1,9 +1,11 @@
-"""What a run is: a model, its weights, a prompt and images; and the id that follows from them."""
+"""What a run is: a model, its weights, a prompt, images and changes; and the id that follows from them."""
 
 import base64
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+
+OPTIONAL = ("images", "changes")  # what a run without them does not name, so that its id stays
 
 
 @dataclass(frozen=True)
@@ -14,6 +16,7 @@ class RunSpec:
     weights: str
     prompt: str
     images: tuple[str, ...] = ()  # sha256 of the files, in the order of the prompt
+    changes: str = ""  # interventions, as `model.intervene.dumps` writes them
 
     @classmethod
     def read(cls, canonical: str) -> "RunSpec":
@@ -23,7 +26,7 @@ class RunSpec:
     @property
     def canonical(self) -> str:
         """The same text for the same run, on every machine. What a run lacks is not named."""
-        values = {name: value for name, value in asdict(self).items() if name != "images" or value}
+        values = {name: value for name, value in asdict(self).items() if name not in OPTIONAL or value}
         return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
     @property

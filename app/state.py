@@ -28,6 +28,10 @@ class State(param.Parameterized):
     prompt = param.String(_default("prompt"), allow_None=True, doc="None: nothing typed yet; '' is a prompt")
     run = param.String(_default("run"), doc="id of a stored run")
 
+    changes = param.String(_default("changes"), doc="interventions on the run, as canonical JSON (`do`)")
+    against = param.String(_default("against"), doc="run to compare with: its id, or 'plain'")
+
+    lab = param.String(_default("lab"), doc="view of the Lab, and its layer where that is not `layer`")
     tab = param.Selector(default=_default("tab"), objects=list(link.TABS), doc="tab of the inspector")
     token = param.Integer(_default("token"), allow_None=True, doc="index of the chosen token")
     head = param.Integer(_default("head"), allow_None=True, doc="index of the chosen head")

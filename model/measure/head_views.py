@@ -113,10 +113,10 @@ class AttentionView(View):
         """Sink share, entropy, own share and gate by token and head."""
         return attention.heads_summary(self.run, self._own(layer))
 
-    def tiles(self, layer: int, how: str = "max") -> list[binning.Binned]:
-        """Every head's map, binned so that all together stay small."""
+    def tiles(self, layer: int, how: str = "max", cells: int = binning.CELLS) -> list[binning.Binned]:
+        """Every head's map, binned so that all together have at most so many cells."""
         count = attention.heads_of(self.run, self._own(layer))
-        side = binning.tile_side(count)
+        side = binning.tile_side(count, cells)
         return [binning.binned(self.map(layer, head), side, how) for head in range(count)]
 
     def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
@@ -133,10 +133,11 @@ class AttentionView(View):
                 "What a token (row) reads from earlier ones; a row sums to 1.",
             )
             return square(self.run, f"Attention of layer {layer}, head {head}", image, "share", note)
-        return self._mosaic(layer)
+        return self.mosaic(layer)
 
-    def _mosaic(self, layer: int) -> Picture:
-        tiles = [tile.image for tile in self.tiles(layer)]
+    def mosaic(self, layer: int, cells: int = binning.CELLS) -> Picture:
+        """Every head's map in one picture."""
+        tiles = [tile.image for tile in self.tiles(layer, cells=cells)]
         image, across = binning.mosaic(tiles)
         side = tiles[0].shape[0]
         absent, _ = binning.mosaic([np.triu(np.ones_like(tile), 1) for tile in tiles], across)

@@ -1,5 +1,7 @@
 """The link keeps what a visitor sees, and says what it could not read."""
 
+from urllib.parse import quote
+
 import pytest
 
 from app import link
@@ -54,6 +56,7 @@ def test_every_field_makes_the_round_trip():
         "ran": "k3-random", "weights": "ab12cd34", "prompt": "x", "run": "abcdefgh2345",
         "tab": "live", "token": 0, "head": 3, "compare": "kimi-k3",
         "at": "4096,2,prefill,fp8,fp32,b200,8",
+        "changes": '[{"do":"zero","index":1,"layer":3,"what":"head"}]', "against": "plain", "lab": "memory:5",
     }  # fmt: skip
     assert link.parse(link.format(full), KNOWN).values == full
 
@@ -138,3 +141,26 @@ def test_a_change_says_what_it_could_not_read():
 
 def test_parse_reads_every_key_that_the_state_shares():
     assert set(link.DEFAULTS) == set(State().linked())
+
+
+@pytest.mark.parametrize(
+    ("search", "why"),
+    [
+        ("do=[{}]", "needs do and what"),
+        ("do=nonsense", "not JSON"),
+        ("do=" + "x" * 2001, "more than 2,000 characters"),
+        ("lab=memroy", "did you mean memory?"),
+        ("lab=memory:x", "whole number"),
+        ("against=me", "plain, or twelve"),
+    ],
+)
+def test_a_part_about_the_lab_that_cannot_be_read_is_said(search, why):
+    found = link.parse(search, KNOWN)
+    assert why in found.problems[0]
+    assert (found.values["changes"], found.values["against"], found.values["lab"]) == ("", "", "tokens")
+
+
+def test_interventions_in_a_link_are_written_in_one_way():
+    text = '[{"what": "routes", "run": "", "do": "force", "experts": [1, 2, 3]}]'
+    found = link.parse(f"do={quote(text)}", KNOWN)
+    assert found.values["changes"] == '[{"do":"force","experts":[1,2,3],"what":"routes"}]'

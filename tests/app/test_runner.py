@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 import torch
 
+from app import forward
 from app import runner as module
 from app.runner import Cancelled, Runner
+from app.spec import RunSpec
 from app.store import Store
 from model import load, trace
+from model.intervene import Intervention, dumps
+from model.kernels.ops import path_in_use
+
+ZERO = Intervention("sublayer", "zero", layer=3, place="attention")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +55,7 @@ def test_a_run_equals_a_plain_forward(runner):
     assert run.next[0][0].id == int(logits.argmax())
     assert run.next[0][1] == pytest.approx(float(logits.softmax(-1).max()), rel=1e-5)
     assert run.random_weights
-    assert run.path == module.path_in_use()
+    assert run.path == path_in_use()
     assert run.milliseconds > 0
     assert run.readings.counts.sum(-1).tolist() == [5 * run.config.top_k] * len(run.readings.counts)
 
@@ -187,7 +193,7 @@ def test_a_spec_comes_back_from_the_store_after_a_restart(tmp_path):
 
 
 def test_an_error_inside_reaches_the_one_who_waits(monkeypatch):
-    monkeypatch.setattr(module, "readings", lambda _: 1 / 0)
+    monkeypatch.setattr(forward, "readings", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         wait(Runner().submit("k3-random", "x"))
 
@@ -198,3 +204,63 @@ def test_memory_of_a_long_run_is_dropped(runner):
     kept += [a for r in run.readings.routing.values() for a in (r.index, r.weight, r.margin)]
     assert all(a.base is None or a.base.nbytes <= a.nbytes for a in kept)  # no view of something larger
     assert sum(a.nbytes for a in kept) < 300_000
+
+
+def test_a_run_without_changes_keeps_its_id_and_one_with_them_has_another(runner):
+    plain = RunSpec("k3-random", "0123456789ab", "same")
+    assert plain.canonical == '{"model":"k3-random","prompt":"same","weights":"0123456789ab"}'
+    assert plain.id == RunSpec("k3-random", "0123456789ab", "same", (), "").id
+    changed = RunSpec("k3-random", "0123456789ab", "same", (), dumps([ZERO]))
+    assert changed.id != plain.id
+    assert RunSpec.read(changed.canonical) == changed
+
+
+def test_changes_reach_the_pass_and_leave_the_plain_run_alone(runner):
+    plain = wait(runner.submit("k3-random", "change me"))
+    changed = wait(runner.submit("k3-random", "change me", (), dumps([ZERO])))
+    assert changed.changes == (ZERO,)
+    before, after = (runner.whole(run.id) for run in (plain, changed))
+    assert after.source == "k3-random, changed, random weights"
+    assert float(before.against(after).kl.max()) > 0
+    again = wait(Runner().submit("k3-random", "change me"))
+    np.testing.assert_allclose(again.readings.residual.rms, plain.readings.residual.rms, rtol=1e-5)
+
+
+def test_a_run_can_be_patched_from_another(runner):
+    source = wait(runner.submit("k3-random", "patch THIS"))
+    patch = Intervention("token", "patch", tokens=tuple(range(10)), run=source.id)
+    patched = wait(runner.submit("k3-random", "patch that", (), dumps([patch])))
+    assert [p.id for p, _ in patched.next] == [p.id for p, _ in source.next]  # every embedding is its
+    with pytest.raises(ValueError, match="not known here"):
+        wait(
+            runner.submit("k3-random", "x", (), dumps([Intervention("routes", "patch", run="aaaaaaaaaaaa")]))
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (Intervention("head", "zero", layer=40, index=0), "layers 0 to 8"),
+        (Intervention("token", "zero", tokens=(9,)), "tokens 0 to 4"),
+    ],
+)
+def test_a_change_that_does_not_fit_is_refused_at_once(runner, change, why):
+    with pytest.raises(ValueError, match=why):
+        runner.submit("k3-random", "short", (), dumps([change]))
+
+
+def test_a_change_that_makes_nan_names_the_block(runner):
+    change = Intervention("sublayer", "noise", layer=2, place="FFN", amount=1e39)
+    run = wait(runner.submit("k3-random", "nan", (), dumps([change])))
+    assert run.readings.first_bad == "language_model.model.layers.2.block_sparse_moe"
+
+
+def test_only_the_latest_passes_are_kept_whole_and_an_older_one_runs_again(monkeypatch):
+    monkeypatch.setattr(module, "WHOLE", 10)
+    runner = Runner()
+    first = wait(runner.submit("k3-random", "123456"))
+    wait(runner.submit("k3-random", "abcdef"))
+    assert runner.whole(first.id) is None
+    assert runner.result(first.id) is first
+    again = wait(runner.submit("k3-random", "123456"))
+    assert runner.whole(again.id).length == 6

@@ -194,3 +194,58 @@ def test_the_result_holds_all_tokens_and_eight_next_ones(runner):
 def test_the_long_example_fills_the_limit_and_no_example_passes_it(runner):
     sizes = [runner.count("k3-random", prompt) for _, prompt in EXAMPLES]
     assert max(sizes) == sizes[-1] == LIMIT
+
+
+ZERO = '[{"do":"zero","index":1,"layer":3,"what":"head"}]'
+
+
+def test_a_run_with_changes_is_compared_with_the_plain_one(runner):
+    visitor = Visitor(runner)
+    visitor.runs.start("k3-random", "changed", ZERO)
+    visitor.settle()
+    run = visitor.runs.run
+    assert run.spec.changes == visitor.state.changes == ZERO
+    assert visitor.state.against == "plain"
+    assert visitor.runs.reference.spec.changes == ""
+    assert visitor.runs.reference.spec.prompt == "changed"
+    assert "1 change" in summary(run)
+    visitor.runs.start("k3-random", "changed", "")
+    visitor.settle()
+    assert (visitor.state.changes, visitor.state.against) == ("", "")
+    assert visitor.runs.reference is None
+
+
+def test_a_link_brings_changes_and_comparison_back(runner):
+    visitor = Visitor(runner, prompt="linked changes", changes=ZERO, against="plain")
+    visitor.runs.open()
+    visitor.settle()
+    assert visitor.runs.run.spec.changes == ZERO
+    assert visitor.runs.reference.spec.changes == ""
+    assert visitor.state.run == visitor.runs.run.id
+
+
+def test_a_visitor_compares_with_an_earlier_run(runner):
+    visitor = Visitor(runner)
+    for prompt in ("earlier", "later"):
+        visitor.runs.start("k3-random", prompt)
+        visitor.settle()
+    later, earlier = visitor.runs.history
+    visitor.state.against = earlier.id
+    visitor.settle()
+    assert visitor.runs.run is later
+    assert visitor.runs.reference is earlier
+    visitor.state.against = "aaaaaaaaaaaa"
+    visitor.settle()
+    assert visitor.runs.reference is None
+    assert "not known here" in visitor.runs.problem
+
+
+def test_a_change_that_does_not_fit_is_said_and_the_run_on_show_stays(runner):
+    visitor = Visitor(runner)
+    visitor.runs.start("k3-random", "short")
+    visitor.settle()
+    run = visitor.runs.run
+    visitor.runs.start("k3-random", "short", '[{"do":"zero","tokens":[40],"what":"token"}]')
+    assert "tokens 0 to 4" in visitor.runs.problem
+    assert visitor.runs.run is run
+    assert visitor.state.changes == ""

@@ -162,7 +162,8 @@ def _shape(edge: Edge, facts: Facts) -> str:
 def words(facts: Facts, index: int) -> dict[str, dict[str, str]]:
     """What the drawing of this layer says that those of its like do not, by box."""
     here, kinds = layer(facts.config, index), facts.config.kinds
-    said = {LAYER: {"title": here.title}}
+    block = f"AttnRes block {here.block + 1} of {here.blocks}" if here.blocks else here.variant
+    said = {LAYER: {"title": here.title, "sub": block}}
     if here.blocks:
         said["attn_mix"] = _row(_reads(here.attn_candidates))
         said["ffn_mix"] = _row(_reads(here.ffn_candidates))

@@ -71,8 +71,8 @@ def test_arrow_keys_walk_the_tabs(visit):
     page = visit()
     page.get_by_role("tab", name="Architecture").focus()
     page.keyboard.press("End")
-    expect(page.get_by_role("tab", name="Ledger")).to_be_focused()
-    expect(page.get_by_role("tabpanel", name="Ledger")).to_be_visible()
+    expect(page.get_by_role("tab", name="Compare")).to_be_focused()
+    expect(page.get_by_role("tabpanel", name="Compare")).to_be_visible()
     expect(page.get_by_role("tabpanel", name="Architecture")).to_be_hidden()
 
 
@@ -128,7 +128,7 @@ def test_the_shared_link_brings_a_colleague_to_the_same_view(visit, new_context)
 
 def test_a_layer_can_be_chosen_and_left(visit):
     page = visit()
-    page.get_by_role("button", name="layer 3, MLA, MoE").click()
+    page.get_by_role("button", name="layer 3, MLA + MoE, AttnRes block 1 of 8").click()
     expect(page).to_have_url(re.compile(r"\?layer=3$"))
     expect(page.get_by_label("Where this is")).to_contain_text("layer 3")
     page.get_by_role("button", name="Leave layer 3").click()

@@ -51,8 +51,10 @@ def accept(name: str, data: bytes) -> Upload:
         picture = read(data, FORMATS)
         moves = bool(getattr(picture, "is_animated", False))
         return Upload(name, data, picture.size, "first frame only" if moves else "", _thumb(picture))
-    except (ValueError, OSError, EOFError) as error:
+    except ValueError as error:
         raise ValueError(f"{name}: {str(error).removeprefix('the image: ')}.") from None
+    except (OSError, EOFError, IndexError, SyntaxError):  # found while looking for a second frame
+        raise ValueError(f"{name}: broken image.") from None
 
 
 def sample(name: str) -> Upload:

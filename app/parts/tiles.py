@@ -22,6 +22,7 @@ from model.measure.colours import ramp
 
 SIDE, LEAST = 216, 12  # pixels of the longer side of an image, and of the shorter at least
 TITLE, SCALE = 24, 30  # pixels above and below an image
+GRID = "#7d7d7d"  # over any picture, so neither light nor dark
 LINES = 64  # patches on a side beyond which their borders are not drawn
 
 
@@ -74,9 +75,9 @@ class PixelTile:
 
     def colour(self, dark: bool) -> None:
         paint(self.plot, dark)
-        for grid in self.plot.grid:  # over any picture, so neither light nor dark
-            grid.update(level="overlay", grid_line_color="#808080", grid_line_alpha=0.9)
-            grid.update(minor_grid_line_color="#808080", minor_grid_line_alpha=0.45)
+        for grid in self.plot.grid:
+            grid.update(level="overlay", grid_line_color=GRID, minor_grid_line_color=GRID)
+            grid.update(grid_line_width=1.5, minor_grid_line_alpha=0.6)
         for box in (self.right, self.below):
             box.hatch_color = colours(dark)["muted"]
 
@@ -98,7 +99,7 @@ class Strip:
         layers = np.repeat(np.array(list(shares), dtype=np.uint16)[:, None], across, 1)
         self.plot.x_range.update(start=first - 0.5, end=first + across - 0.5)
         self.plot.y_range.update(start=len(shares) - 0.5, end=-0.5)
-        self.plot.height = 74 + 20 * len(shares)
+        self.plot.height = 98 + 20 * len(shares)
         self.plot.yaxis.ticker = FixedTicker(ticks=list(range(len(shares))))
         self.plot.yaxis.major_label_overrides = {n: f"MLA {layer}" for n, layer in enumerate(shares)}
         self.source.data = _placed(image, image.shape, first) | {"layer": [layers]}
@@ -145,6 +146,7 @@ def pixel_tile(title: str) -> PixelTile:
 def strip(tapped) -> Strip:
     """An empty strip; `tapped` hears clicks."""
     plot = figure(
+        title="Share of its attention that a token of text gives to the image",
         height=120,
         sizing_mode="stretch_width",
         tools="",
@@ -154,6 +156,7 @@ def strip(tapped) -> Strip:
         x_axis_label="token",
         min_border_right=8,
     )
+    _quiet(plot)
     plot.grid.visible = False
     plot.axis.major_tick_in = 0
     plot.xaxis.ticker = BasicTicker(min_interval=1)
@@ -184,9 +187,13 @@ def _figure(title: str) -> figure:
         y_range=Range1d(1, 0),
         min_border=0,
     )
-    plot.title.text_font_size, plot.title.text_font_style = "12px", "normal"
+    _quiet(plot)
     plot.axis.visible = False
     return plot
+
+
+def _quiet(plot: figure) -> None:
+    plot.title.text_font_size, plot.title.text_font_style = "12px", "normal"
 
 
 def _view(plot: figure) -> pn.Column:

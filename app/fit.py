@@ -1,0 +1,118 @@
+"""Pictures made to fit what the page sends, and set against those of another run."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from model.measure.difference import aligned
+from model.measure.picture import Picture
+from model.run import Run
+
+BINNED_SIDE = 128  # of square maps: a whole part of the side they may have been binned to before
+
+
+def fit(picture: Picture, cells: int) -> Picture:
+    """At most so many cells, four bytes each (two when they count something): pooled when there are more.
+
+    A pooled cell is the largest value in it, by size when they are signed; NaN if one in it is.
+    """
+    image = picture.image
+    if np.issubdtype(image.dtype, np.integer) and 0 <= image.min(initial=0) <= image.max(initial=0) < 2**16:
+        image, cells = image.astype(np.uint16), 2 * cells
+    else:
+        image = image.astype(np.float32)
+    if picture.marks or image.size <= cells:
+        return replace(picture, image=image)
+    rows, columns = (_bounds(n, limit) for n, limit in zip(image.shape, _limits(picture, cells), strict=True))
+    note = f"{picture.note} Pooled: a cell is the largest {picture.value} in it.".strip()
+    absent = picture.absent if picture.absent is not None else np.zeros(image.shape, dtype=bool)
+    gone = _pool(np.logical_and, absent, rows, columns)
+    pooled = _largest(np.where(absent, 0, image), picture.meaning == "signed", rows, columns)
+    if not np.issubdtype(image.dtype, np.integer):
+        bad = _pool(np.logical_or, np.isnan(image) & ~absent, rows, columns)
+        pooled = np.where(bad, np.nan, pooled).astype(np.float32)
+    shown = gone if picture.absent is not None else None
+    return replace(picture, image=pooled, absent=shown, span=picture.numbers, note=note)
+
+
+def _limits(picture: Picture, cells: int) -> tuple[int, int]:
+    (down, across), side = picture.image.shape, int(cells**0.5)
+    if down == across:
+        return min(side, BINNED_SIDE), min(side, BINNED_SIDE)
+    if down <= side:
+        return down, cells // down
+    return (cells // across, across) if across <= side else (side, side)
+
+
+def _bounds(length: int, limit: int) -> np.ndarray:
+    bins = min(length, limit)
+    return np.arange(bins) * length // bins
+
+
+def _largest(image: np.ndarray, signed: bool, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    image = image if not np.issubdtype(image.dtype, np.floating) else np.nan_to_num(image, nan=0.0)
+    high = _pool(np.maximum, image, rows, columns)
+    if not signed:
+        return high
+    low = _pool(np.minimum, image, rows, columns)
+    return np.where(-low > high, low, high)
+
+
+def _pool(operation: np.ufunc, image: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    return operation.reduceat(operation.reduceat(image, rows, axis=0), columns, axis=1)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Tokens that two runs have in common, as positions [N, 2] in the first and in the second."""
+
+    positions: np.ndarray
+    same: bool  # every token of both, in place
+
+    @classmethod
+    def of(cls, ours: Run, theirs: Run) -> "Pairs":
+        first, second = (run.ids[0].tolist() for run in (ours, theirs))
+        if first == second:
+            return cls(np.arange(len(first)).repeat(2).reshape(-1, 2), True)
+        found = aligned(first, second)
+        if not len(found):
+            raise ValueError("The two prompts have no token in common: nothing stands side by side.")
+        return cls(found, False)
+
+    def partner(self, token: int) -> int:
+        """Where the second run has that token. ValueError when it has not."""
+        at = np.flatnonzero(self.positions[:, 0] == token)
+        if not at.size:
+            raise ValueError(f"Token {token} has no counterpart in the other run.")
+        return int(self.positions[at[0], 1])
+
+
+def minus(ours: Picture, theirs: Picture, pairs: Pairs) -> Picture:
+    """The difference where both have a value; columns and rows of tokens only where both have the token."""
+    if not pairs.same:
+        first, second = pairs.positions.T
+        ours, theirs = _only(ours, first), _only(theirs, second)
+    if ours.image.shape != theirs.image.shape:
+        raise ValueError(f"{ours.title}: the two prompts are of different length, so the maps do not fit.")
+    return ours.minus(theirs)
+
+
+def _only(picture: Picture, tokens: np.ndarray) -> Picture:
+    if picture.across == "token":
+        picture = picture.select(tokens)
+    return _turned(_turned(picture).select(tokens)) if picture.down == "token" else picture
+
+
+def _turned(picture: Picture) -> Picture:
+    """Rows as columns and columns as rows."""
+    span = picture.span and (*picture.span[2:], *picture.span[:2])
+    return replace(
+        picture,
+        image=picture.image.T,
+        down=picture.across,
+        across=picture.down,
+        rows=picture.columns,
+        columns=picture.rows,
+        absent=None if picture.absent is None else picture.absent.T,
+        span=span,
+    )

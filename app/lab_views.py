@@ -1,0 +1,210 @@
+"""The views of the Lab: which pictures each has, what has to be chosen for them, and how they are made."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.fit import Pairs, fit, minus
+from model.config import Config
+from model.measure.picture import Picture
+from model.run import Run
+
+NEAR = 48  # tokens on each side of the chosen one in an exact part of a map
+WIDE, SMALL, MAP = 37_500, 12_000, 30_000  # cells a picture may have; of a view together 300 KB
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One picture: `Run.picture(view, layer, head, plot, token)`, with as much of it as `needs` says."""
+
+    label: str
+    view: str
+    plot: str = ""
+    needs: tuple[str, ...] = ()
+    draw: Callable[[Run, "At"], Picture] | None = None  # in place of Run.picture
+
+    @property
+    def key(self) -> str:
+        return f"{self.view}-{self.label}".replace(" ", "-").lower()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place for one picture, or for one of several."""
+
+    cells: int
+    choices: tuple[Choice, ...]
+    half: bool = False  # two of them stand side by side where there is room
+
+
+@dataclass(frozen=True)
+class At:
+    """What is looked at in a run."""
+
+    layer: int | None
+    head: int | None
+    token: int
+
+
+@dataclass(frozen=True)
+class LabView:
+    """One tab of the Lab."""
+
+    title: str
+    slots: tuple[Slot, ...]
+    layers: Callable[[Config], list[int]] = lambda c: []
+    heads: Callable[[Config], int] = lambda c: 0
+
+
+def _mosaic(run: Run, at: At) -> Picture:
+    return run.attention.mosaic(at.layer, MAP)
+
+
+def _near(title: str, meaning: str, read: Callable[[Run, At], np.ndarray]):
+    """An exact part of a square map, around the chosen token; `read` gives all of the map."""
+
+    def draw(run: Run, at: At) -> Picture:
+        first, stop = max(0, at.token - NEAR), min(run.length, at.token + NEAR + 1)
+        part = read(run, at)[first:stop, first:stop]
+        names, ends = run.pieces[first:stop], (first, stop - 1, first, stop - 1)
+        absent = np.triu(np.ones(part.shape, dtype=bool), 1)
+        return Picture(
+            f"{title} {at.layer}, head {at.head}, around token {at.token}", part, "token", "token", "weight",
+            names, names, ends, meaning, meaning == "share", absent, source=run.source,
+            note=f"Tokens {first} to {stop - 1}, every value as it is.",
+        )  # fmt: skip
+
+    return draw
+
+
+_LAYER, _HEAD = ("layer",), ("layer", "head")
+
+
+def _of_layer(view: str, **plots: str) -> tuple[Choice, ...]:
+    return tuple(Choice(label, view, plot, _LAYER) for plot, label in plots.items())
+
+
+def _of_all(view: str, **plots: str) -> tuple[Choice, ...]:
+    return tuple(Choice(label, view, plot) for plot, label in plots.items())
+
+
+_read_near = _near("Read-out of layer", "signed", lambda run, at: run.kda.reads(at.layer, at.head))
+_map_near = _near("Attention of layer", "share", lambda run, at: run.attention.map(at.layer, at.head))
+
+VIEWS = {
+    "tokens": LabView(
+        "Tokens",
+        (Slot(WIDE, (Choice("Probability", "lens"), Choice("Rank", "lens", "rank"))),),
+    ),
+    "routing": LabView(
+        "Routing",
+        (
+            Slot(WIDE, (Choice("Tokens per expert", "routing"),)),
+            Slot(WIDE // 2, (Choice("Lanes", "routing", "", _LAYER),)),
+            Slot(
+                SMALL,
+                (
+                    *_of_all("routing", margin="Margin of the cut", entropy="Entropy of the router"),
+                    *_of_all("routing", routed="Routed share", bias="Effect of the bias"),
+                    Choice("Overlap of layers", "routing", "overlap"),
+                ),
+            ),
+        ),
+        lambda c: list(range(c.dense_layers, c.layers)),
+    ),
+    "memory": LabView(
+        "Memory",
+        (
+            Slot(SMALL, (Choice("Half-life by head", "kda"), Choice("by channel", "kda", "", _LAYER)), True),
+            Slot(SMALL, (Choice("State matrix", "kda", "matrix", ("layer", "head", "token")),), True),
+            Slot(
+                SMALL,
+                (
+                    *_of_layer("kda", state="Size of the memory", write="Write strength", kept="Kept"),
+                    *_of_layer(
+                        "kda", written="Written", erased="Erased", change="Change", gate="Output gate"
+                    ),
+                    *_of_layer("kda", cosine="Old prediction against new value"),
+                ),
+            ),
+            Slot(
+                MAP,
+                (
+                    Choice("Read-out by source", "kda", "", _HEAD),
+                    Choice("around the token", "kda", "", _HEAD, _read_near),
+                ),
+            ),
+        ),
+        lambda c: [i for i, kind in enumerate(c.kinds) if kind == "kda"],
+        lambda c: c.kda_heads,
+    ),
+    "attention": LabView(
+        "Attention",
+        (
+            Slot(MAP, (Choice("Every head", "attention", "", _LAYER, _mosaic),), True),
+            Slot(
+                MAP - 3000,
+                (
+                    Choice("One head", "attention", "", _HEAD),
+                    Choice("around the token", "attention", "", _HEAD, _map_near),
+                    Choice("Score: own key", "attention", "own", _HEAD),
+                    Choice("Score: shared key", "attention", "shared", _HEAD),
+                ),
+                True,
+            ),
+            Slot(
+                SMALL + 3000,
+                _of_layer(
+                    "attention", entropy="Entropy", sink="First token", itself="Itself", gate="Output gate"
+                ),
+            ),
+        ),
+        lambda c: [i for i, kind in enumerate(c.kinds) if kind == "mla"],
+        lambda c: c.heads,
+    ),
+    "depth": LabView(
+        "Depth",
+        (
+            Slot(SMALL, (Choice("Mean over the tokens", "depth"),), True),
+            Slot(SMALL, (Choice("At the token", "depth", "token", ("token",)),), True),
+            Slot(SMALL * 2, (Choice("Who made the logit", "depth", "attribution"),)),
+            Slot(
+                SMALL * 2,
+                (
+                    Choice("Size of the running sum", "depth", "rms"),
+                    Choice("What the layer reads", "depth", "", _LAYER),
+                ),
+            ),
+        ),
+        lambda c: list(range(c.layers)),
+    ),
+}
+
+
+def draw(run: Run, slot: Slot, choice: Choice, at: At) -> Picture:
+    """A picture as the page sends it. ValueError when the run has no such thing."""
+    return fit(picture(run, choice, at), slot.cells)
+
+
+def draw_difference(run: Run, other: Run, slot: Slot, choice: Choice, at: At) -> Picture:
+    """The same, less that of another run. ValueError when the two cannot be set against each other."""
+    pairs = Pairs.of(run, other)
+    there = At(at.layer, at.head, pairs.partner(at.token) if "token" in choice.needs else at.token)
+    if not pairs.same and choice.draw is not None:
+        raise ValueError(f"{choice.label}: there is no difference for prompts that are not the same.")
+    return fit(minus(picture(run, choice, at), picture(other, choice, there), pairs), slot.cells)
+
+
+def picture(run: Run, choice: Choice, at: At) -> Picture:
+    """At full size."""
+    if choice.draw is not None:
+        return choice.draw(run, at)
+    given = {name: getattr(at, name) for name in choice.needs}
+    return run.picture(choice.view, given.get("layer"), given.get("head"), choice.plot, given.get("token"))
+
+
+def chosen_layer(view: LabView, config: Config, *wanted: int | None) -> int | None:
+    """The first wanted layer that the view has, else its first."""
+    layers = view.layers(config)
+    return next((layer for layer in wanted if layer in layers), layers[0] if layers else None)

@@ -1,0 +1,113 @@
+"""The pictures of the Lab: every one can be drawn, is small, and has its difference."""
+
+import numpy as np
+import pytest
+
+from app.fit import Pairs, fit, minus
+from app.lab_views import VIEWS, At, chosen_layer, draw, draw_difference, picture
+from model.intervene import Intervention
+from model.lab import lab
+from model.measure.picture import Picture
+
+TEXT = "the quick brown fox"
+ALL = [(name, slot, choice) for name, view in VIEWS.items() for slot in view.slots for choice in slot.choices]
+NAMES = [f"{name} {choice.label}" for name, _, choice in ALL]
+
+
+@pytest.fixture(scope="module")
+def run():
+    return lab(TEXT)
+
+
+@pytest.fixture(scope="module")
+def changed():
+    return lab(TEXT, interventions=[Intervention("sublayer", "zero", layer=0, place="FFN")])
+
+
+@pytest.fixture(scope="module")
+def long():
+    return lab("a longer prompt " * 32)
+
+
+def at(run, name, token=3):
+    view = VIEWS[name]
+    return At(chosen_layer(view, run.config), 1 if view.heads(run.config) else None, token)
+
+
+@pytest.mark.parametrize(("name", "slot", "choice"), ALL, ids=NAMES)
+def test_every_picture_can_be_drawn_as_it_is_and_as_a_difference(run, changed, name, slot, choice):
+    shown = draw(run, slot, choice, at(run, name))
+    np.testing.assert_allclose(shown.image, picture(run, choice, at(run, name)).image, rtol=1e-6)
+    change = draw_difference(changed, run, slot, choice, at(run, name))
+    assert change.meaning == "signed"
+    assert change.range[0] == -change.range[1]
+    here, there = (picture(r, choice, at(run, name)).image.astype(float) for r in (changed, run))
+    np.testing.assert_allclose(change.image, here - there, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_a_long_prompt_sends_less_than_300_kb(long, name):
+    sent = 0
+    for slot in VIEWS[name].slots:
+        sent += max(draw(long, slot, c, at(long, name, 200)).image.nbytes for c in slot.choices)
+    assert sent < 300_000
+    assert sum(slot.cells for slot in VIEWS[name].slots) * 4 <= 300_000
+
+
+def test_a_part_of_a_long_map_is_exact(long):
+    choice = VIEWS["attention"].slots[1].choices[1]
+    shown = picture(long, choice, At(3, 2, 200))
+    assert shown.numbers == (152, 248, 152, 248)
+    np.testing.assert_array_equal(shown.image, long.attention.map(3, 2)[152:249, 152:249])
+
+
+def test_pooling_keeps_the_largest_its_sign_and_nan():
+    image = np.zeros((4, 1000))
+    image[1, 3], image[2, 501], image[3, 999] = -7, 5, np.nan
+    small = fit(Picture("x", image, "head", "token", "value", meaning="signed"), 400)
+    assert small.image.shape == (4, 100)
+    assert small.image[1, 0] == -7
+    assert small.image[2, 50] == 5
+    assert np.isnan(small.image[3, 99])
+    assert small.numbers == (0, 3, 0, 999)
+    assert "largest value" in small.note
+
+
+def test_counts_stay_whole_numbers_in_two_bytes():
+    counts = np.arange(92 * 896).reshape(92, 896) % 60_000
+    small = fit(Picture("x", counts, "layer", "expert", "tokens"), 41_216)
+    assert small.image.dtype == np.uint16
+    np.testing.assert_array_equal(small.image, counts)
+
+
+def test_runs_of_two_prompts_are_set_against_each_other_where_they_agree(run):
+    other = lab("The quick red fox")
+    pairs = Pairs.of(run, other)
+    assert not pairs.same
+    choice = VIEWS["tokens"].slots[0].choices[0]
+    change = minus(picture(run, choice, at(run, "tokens")), picture(other, choice, at(run, "tokens")), pairs)
+    assert list(change.columns) == [run.pieces[i] for i in pairs.positions[:, 0]]
+    with pytest.raises(ValueError, match="no counterpart"):
+        pairs.partner(0)
+    with pytest.raises(ValueError, match="no token in common"):
+        Pairs.of(run, lab("ZZZ"))
+
+
+def test_a_square_map_of_two_prompts_keeps_the_tokens_both_have(run):
+    other, choice = lab("the quick fox"), VIEWS["memory"].slots[3].choices[0]
+    change = draw_difference(run, other, VIEWS["memory"].slots[3], choice, at(run, "memory"))
+    count = len(Pairs.of(run, other).positions)
+    assert change.image.shape == (count, count)
+    assert len(change.rows) == len(change.columns) == count
+
+
+def test_the_layer_of_a_view_is_one_it_has(run):
+    assert chosen_layer(VIEWS["attention"], run.config, 4, None, 7) == 7
+    assert chosen_layer(VIEWS["attention"], run.config, 4) == 3
+    assert chosen_layer(VIEWS["tokens"], run.config, 4) is None
+
+
+def test_one_token_has_pictures_too():
+    one = lab("x")
+    for name, slot, choice in ALL:
+        assert draw(one, slot, choice, at(one, name, 0)).image.size > 0

@@ -31,9 +31,8 @@ __all__ = [
 
 def config_of(name: str) -> Config:
     """Config of a model's name, a config.json, or a checkpoint folder."""
-    if name in TRAINED:
-        return read_config(TRAINED[name])
-    return preset(name) if name in PRESETS or not Path(name).exists() else read_config(name)
+    named = name in PRESETS or name in TRAINED or not Path(name).exists()
+    return preset(name) if named else read_config(name)
 
 
 def meta(name: str) -> KimiK3:

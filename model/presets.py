@@ -46,14 +46,14 @@ PRESETS = {
 TRAINED = {"k3-tiny": ROOT / "k3-tiny"}
 # no weights at hand and too large to draw at random: shapes and counts, never a forward with numbers
 META_ONLY = ("kimi-k3", "kimi-linear-48b", "kimi-k3-0.40b")
-DRAWN = ("kimi-k3", "k3-random")
+DRAWN = ("kimi-k3", "k3-tiny", "k3-random")
 
 
 def preset(name: str) -> Config:
     """The Config of a named model. ValueError lists the names there are."""
-    if name not in PRESETS:
-        names = (*PRESETS, *TRAINED)
-        close = difflib.get_close_matches(name, names, 1)
+    known = PRESETS | {"k3-tiny": K3_TINY}
+    if name not in known:
+        close = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"there is no model named {name!r}; known: {', '.join(names)}{hint}")
-    return PRESETS[name]
+        raise ValueError(f"there is no model named {name!r}; known: {', '.join(known)}{hint}")
+    return known[name]

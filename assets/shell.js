@@ -36,9 +36,17 @@ const typeset = async (slot) => {
 }
 // a formula wider than its column gets smaller, down to where it is still read; then it scrolls
 const shrink = (formula) => {
+  const span = () => {
+    const parts = all("svg", formula).map((part) => part.getBoundingClientRect()) // a wide one is set in several
+    return Math.max(...parts.map((r) => r.right)) - Math.min(...parts.map((r) => r.left))
+  }
+  const room = formula.clientWidth - 24
+  let scale = 1
   formula.style.fontSize = ""
-  const room = formula.clientWidth - 24, wide = formula.querySelector("svg").getBoundingClientRect().width
-  if (wide > room && room > 0) formula.style.fontSize = `${Math.max(room / wide, 0.55) * 100}%`
+  for (let again = 0; again < 2 && room > 0 && span() > room; again++) { // gaps between the parts shrink less
+    scale = Math.max(scale * room / span(), 0.55)
+    formula.style.fontSize = `${scale * 100}%`
+  }
 }
 const widths = new ResizeObserver(() => all(".equation[role=math]").forEach(shrink))
 
@@ -89,6 +97,14 @@ const find_lines = () => {
 
 // --- the tour: a card that keeps the focus from stop to stop; arrow keys walk it
 const card = () => document.querySelector(".tour")
+let asked = { stop: 0, when: -Infinity }
+// the place one step further; steps that follow quickly count from the one asked for, not from the one shown
+const step_to = (by) => {
+  const places = card().dataset.places.split(" "), now = performance.now()
+  const from = now - asked.when < 1500 ? asked.stop : Number(card().dataset.at)
+  asked = { stop: Math.max(1, Math.min(places.length, from + by)), when: now }
+  return places[asked.stop - 1]
+}
 const walk = (event) => {
   const here = card(), at = event.composedPath()[0]
   if (!here || event.ctrlKey || event.metaKey || event.altKey || !(at === document.body || here.contains(at))) return
@@ -222,7 +238,7 @@ export function render({ model, el }) {
     if (target.dataset.go.includes("tour=") && phone.matches) show_inspector(false)
     else if (target.dataset.go.includes("select=")) show_inspector(true)
     sought = target.dataset.lines ?? ""
-    go(target.dataset.go)
+    go(target.dataset.step ? step_to(Number(target.dataset.step)) : target.dataset.go)
   })
   for (const type of ["mouseover", "focusin"]) on(document, type, follow)
   on(document, "click", ({ target }) => {
@@ -258,7 +274,7 @@ export function render({ model, el }) {
   model.on("said", () => say(model.said))
   model.document?.on_event?.("connection_lost", () => { $("lost").hidden = false })
   apply_theme(model)
-  show_inspector(!phone.matches || Boolean(model.now.select))
+  show_inspector(!phone.matches || Boolean(model.now.select && !model.tour))
   sync()
   root.classList.add("live")
   model.on("remove", () => stop.abort())

@@ -35,6 +35,5 @@ def _card(model: str, number: int) -> str:
         stop=found[at - 1],
         at=at,
         many=len(found),
-        back=place(found[at - 2], at - 1) if at > 1 else "",
-        forward=place(found[at], at + 1) if at < len(found) else "",
+        places=[place(stop, n) for n, stop in enumerate(found, 1)],
     )

@@ -12,12 +12,13 @@ export function render({ model, el }) {
   const control = (name) => stage.querySelector(`[data-at=${name}]`)
 
   // --- controls
-  let waiting = 0, pinned = ""
+  let waiting = 0, sent = 0, pinned = ""
   const send = () => {
     waiting ||= setTimeout(() => {
       waiting = 0
+      sent = performance.now()
       model.send_msg({ at: FIELDS.map((name) => control(name).value).join() })
-    }, TICK)
+    }, sent + TICK - performance.now()) // the first one at once
   }
   const slide = (range) => {
     const value = Number(control(range.dataset.log).value) || 1
@@ -62,7 +63,11 @@ export function render({ model, el }) {
     if (number) { ask(number); number.setAttribute("aria-pressed", true) }
   }
   on("pointerover", ({ target }) => ask(target))
-  on("pointerout", ({ target }) => { if (target.closest?.("[data-ask], figure")) ask_pinned() })
+  const unline = () => all("figure .over").forEach((line) => line.setAttribute("d", ""))
+  on("pointerout", ({ target, relatedTarget }) => {
+    if (target.closest?.("[data-ask], figure")) ask_pinned()
+    if (!relatedTarget?.closest?.("svg")) unline()
+  })
   on("focusin", ({ target }) => ask(target))
   on("click", ({ target }) => {
     const number = ask(target)
@@ -92,7 +97,6 @@ export function render({ model, el }) {
     all("figure .over").forEach((line) => line.setAttribute("d", `M${at.x} 14V246`))
     say(`${at.figure.dataset.picture} at ${Number(at.context).toLocaleString("en")} tokens`, "", JSON.parse(at.figure.dataset.points)[at.index])
   })
-  on("pointerleave", () => all("figure .over").forEach((line) => line.setAttribute("d", "")))
   on("click", (event) => {
     const at = nearest(event)
     if (!at) return

@@ -108,8 +108,8 @@ def experts_touched(c: Config, tokens: int) -> float:
 
 def text_leaves(facts: Facts) -> list[spec.Block]:
     """Leaf blocks of the text model."""
-    vision = {"vision", *facts.view.inside("vision")}
-    return [b for b in facts.blocks.values() if b.id not in spec.groups() | vision]
+    others = spec.groups() | {"vision", *facts.view.inside("vision")}
+    return [b for b in facts.blocks.values() if b.id not in others]
 
 
 @dataclass(frozen=True)

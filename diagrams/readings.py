@@ -46,25 +46,28 @@ class Part:
     bytes_how: str
 
 
+ROUNDS_UP = 0.9995  # three digits make 1 of the larger unit of what is above this share of it
+
+
 def seconds(value: float) -> str:
     """A duration in the unit that suits it."""
     for unit, of in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= of:
-            return f"{value / of:.3g} {unit}" if value < 1000 * of else f"{value / of:,.0f} {unit}"
-    return f"{value / 1e-9:.3g} ns"
+        if value >= ROUNDS_UP * of:
+            return f"{plain(value / of)} {unit}"
+    return f"{plain(value / 1e-9)} ns"
 
 
 def operations(value: float) -> str:
     """FLOPs with their unit: 208 GFLOP."""
     for unit, of in (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6)):
-        if value >= of:
-            return f"{value / of:.3g} {unit}FLOP"
+        if value >= ROUNDS_UP * of:
+            return f"{plain(value / of)} {unit}FLOP"
     return f"{value:,.0f} FLOP"
 
 
 def plain(value: float) -> str:
     """Three digits, or all before the point: 1.69, 557, 30,220."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
 
 
 def readings(facts: Facts, point: Point, device: Device, count: int) -> list[Reading]:
@@ -199,9 +202,10 @@ def split(facts: Facts, point: Point) -> list[Part]:
     w = Weights.of(facts)
     touched = costs.experts_touched(facts.config, point.new_tokens)
     members: dict[str, list[spec.Block]] = {title: [] for title, _, _ in PARTS} | {OTHER: []}
+    inside = {i: {i, *facts.view.inside(i)} for _, _, ids in PARTS for i in ids}
     for block in costs.text_leaves(facts):
         if block.id != "token_embedding":  # looked up, not multiplied
-            members[_part_of(facts, block.id)].append(block)
+            members[_part_of(block.id, inside)].append(block)
     kinds = {title: kind for title, kind, _ in PARTS}
     parts = []
     for title, blocks in members.items():
@@ -217,11 +221,8 @@ def split(facts: Facts, point: Point) -> list[Part]:
     return parts
 
 
-def _part_of(facts: Facts, block: str) -> str:
-    for title, _, ids in PARTS:
-        if any(block == i or block in facts.view.inside(i) for i in ids):
-            return title
-    return OTHER
+def _part_of(block: str, inside: dict[str, set[str]]) -> str:
+    return next((title for title, _, ids in PARTS if any(block in inside[i] for i in ids)), OTHER)
 
 
 def _flops_how(facts: Facts, blocks: list[spec.Block], point: Point, flops: float) -> str:

@@ -1,5 +1,6 @@
 """The Cost view: what a step takes of a hybrid model, at a point that the visitor sets."""
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from app.parts.header import title
 from app.state import State
 from assets import ROOT
 from diagrams import cost as costs
-from diagrams.cost import Cost
+from diagrams.cost import Cost, Point
 from diagrams.facts import Facts
 from diagrams.readings import operations, readings, seconds, split
 
@@ -71,7 +72,7 @@ def results(model: str, text: str) -> str:
     """Everything below the controls."""
     facts, asked = Facts.of(model), at.read(text)
     point = asked.point
-    found = costs.curve(facts, point, CONTEXTS)
+    found = _curve(model, replace(point, context=CONTEXTS[0]))
     parts = split(facts, point)
     return render(
         "cost.html",
@@ -91,6 +92,12 @@ def results(model: str, text: str) -> str:
     )
 
 
+@lru_cache(maxsize=64)
+def _curve(model: str, point: Point) -> list[Cost]:
+    """The cost at every context of the pictures: the same wherever on them the visitor is."""
+    return costs.curve(Facts.of(model), point, CONTEXTS)
+
+
 def _caches(facts: Facts, asked: at.At) -> tuple[str, str]:
     c, point = facts.config, asked.point
     token, state = costs.latent_bytes_per_token(c), costs.state_bytes(c, point.conv_state)
@@ -102,7 +109,9 @@ def _caches(facts: Facts, asked: at.At) -> tuple[str, str]:
     words = f"equal at {costs.crossover(c, point.conv_state):,} tokens"
     mark = Mark(cross, point.batch * state, words)
     heading = "Memory of the sequences"
-    return heading, chart(heading, lines, point.context, _bytes, (mark,))
+    return heading, chart(
+        f"{heading}: KV cache and KDA state over the context, {words}", lines, point.context, _bytes, (mark,)
+    )
 
 
 def _times(found: list[Cost], asked: at.At) -> tuple[str, str]:
@@ -114,7 +123,12 @@ def _times(found: list[Cost], asked: at.At) -> tuple[str, str]:
         Line("computing", "embed", [c.flops / peak for c in found]),
     ]
     heading = "Time of the step"
-    return heading, chart(heading, lines, asked.point.context, lambda v: seconds(v * 1.0001))
+    return heading, chart(
+        f"{heading} over the context: {', '.join(line.title for line in lines)}",
+        lines,
+        asked.point.context,
+        seconds,
+    )
 
 
 def _bytes(value: float) -> str:

@@ -13,6 +13,7 @@ CONTEXTS = [2**n for n in range(21)]
 TICKS = (1, 16, 256, 4096, 65_536, 1_048_576)
 DASHES = ("", "7 4", "2 4")  # told apart by more than colour
 GAP = 13  # between two labels at the right end
+HEADROOM = 0.3  # decades above the highest curve, for its label
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def chart(
 ) -> Markup:
     """The picture; `at` is the context that the page is at, `unit` writes a value of the upright axis."""
     shown = [v for line in lines for v in line.values if v > 0]
-    low, high = math.floor(math.log10(min(shown))), math.ceil(math.log10(max(shown)))
+    low, high = math.floor(math.log10(min(shown))), math.ceil(math.log10(max(shown)) + HEADROOM)
     high = max(high, low + 1)
 
     def x(context: float) -> float:

@@ -64,7 +64,16 @@ def test_the_release_does_not_fit_in_eight_h200():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.00123, "1.23 ms"), (2.5, "2.5 s"), (4e-5, "40 µs"), (5e-9, "5 ns"), (7200, "7,200 s")],
+    [
+        (0.00123, "1.23 ms"),
+        (2.5, "2.5 s"),
+        (4e-5, "40 µs"),
+        (5e-9, "5 ns"),
+        (7200, "7,200 s"),
+        (0.99996, "1 s"),
+        (0.01, "10 ms"),
+        (10.0**-3, "1 ms"),
+    ],
 )
 def test_durations_have_a_unit(value, text):
     assert seconds(value) == text
@@ -73,3 +82,4 @@ def test_durations_have_a_unit(value, text):
 def test_operations_have_a_unit():
     assert operations(2.08e11) == "208 GFLOP"
     assert operations(12) == "12 FLOP"
+    assert operations(9.999e11) == "1 TFLOP"

@@ -1,12 +1,12 @@
 """Everything the page says about a block, joined from its YAML and the live module tree."""
 
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from diagrams import code, formula, spec
 from diagrams.instances import instances, is_parameter, layer_of, parameters, resolve
+from diagrams.records import BlockFacts, Row, SymbolFact
 from diagrams.shapes import Step
-from diagrams.sources import Source, source_of
+from diagrams.sources import source_of
 from diagrams.spec import Block
 from model import meta
 from model.accounting import Totals, count, totals
@@ -17,64 +17,6 @@ from model.tensors import Layout
 # what concrete shapes are shown for: batch, length, and one image of N patches that becomes M rows
 STEP = Step()
 EXAMPLE = STEP.sizes | {"N": 64, "M": 16}
-
-
-@dataclass(frozen=True)
-class SymbolFact:
-    """A letter of the equation with what it stands for in the drawn model."""
-
-    symbol: str
-    text: str
-    name: str  # the point, parameter or Config field; "" for one defined by the equation
-    value: str  # of a Config field
-    shape: tuple[str, str]  # symbolic and concrete, or ("", "")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the ledger."""
-
-    id: str
-    title: str
-    kind: str
-    formula: str
-    filled: str
-    per_instance: int
-    count: int
-    total: int
-    share: float
-    bytes: int  # of all instances in the official layout
-
-
-@dataclass(frozen=True)
-class BlockFacts:
-    """What the inspector shows of one block; numbers belong to the drawn model."""
-
-    id: str
-    title: str
-    kind: str
-    sub: str
-    summary: str
-    equation: str
-    symbols: list[SymbolFact]
-    notes: str
-    others: list[dict]
-    sources: list[Source]
-    confidence: str
-    listings: list[code.Listing]
-    legend: list[tuple[str, str]]
-    group: bool
-    params_formula: str
-    params_filled: str
-    per_instance: int | None  # None when the instances differ
-    count: int
-    total: int
-    share: float
-    where: str
-    layers: list[int]
-    inputs: list[tuple[str, str, str]]  # title of the source, symbolic, concrete
-    outputs: list[tuple[str, str, str]]  # point, symbolic, concrete
-    tensors: list[tuple[str, tuple[int, ...], int]]
 
 
 class Facts:

@@ -6,8 +6,9 @@ import networkx as nx
 
 from diagrams import spec, stack
 from diagrams.drawing.layout import layout
-from diagrams.facts import STEP, BlockFacts, Facts
+from diagrams.facts import STEP, Facts
 from diagrams.numbers import short, size
+from diagrams.records import BlockFacts
 from diagrams.shapes import Step
 
 OPEN = ("decoder_layer", "kda", "latent_moe")

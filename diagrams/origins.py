@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from diagrams import formula, spec
-from diagrams.facts import BlockFacts, Facts
+from diagrams.facts import Facts
+from diagrams.records import BlockFacts
 from diagrams.sources import Source, source_of
 
 

@@ -6,8 +6,9 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 
-from diagrams.facts import Facts, Row
+from diagrams.facts import Facts
 from diagrams.instances import layer_of
+from diagrams.records import Row
 from model.accounting import split
 from model.tensors import Stored
 

@@ -14,7 +14,8 @@ from app.shell import Shell
 from app.state import State
 from diagrams import origins, sources, stack, symbols, tour
 from diagrams.derivation import derivation
-from diagrams.facts import STEP, BlockFacts, Facts
+from diagrams.facts import STEP, Facts
+from diagrams.records import BlockFacts
 from diagrams.shapes import Step
 from model.presets import preset
 

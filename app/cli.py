@@ -3,9 +3,21 @@
 import argparse
 import sys
 
-from app.commands import check, compare, compare_trace, export, generate, lab, params, score, serve, trace
+from app.commands import (
+    check,
+    compare,
+    compare_trace,
+    doctor,
+    export,
+    generate,
+    lab,
+    params,
+    score,
+    serve,
+    trace,
+)
 
-COMMANDS = (serve, params, compare, trace, compare_trace, generate, score, lab, export, check)
+COMMANDS = (serve, params, compare, trace, compare_trace, generate, score, lab, export, check, doctor)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,0 +1,35 @@
+"""`k3scope doctor` says what runs here."""
+
+import json
+
+from app.cli import main
+from model.kernels import native
+
+
+def found(capsys) -> dict:
+    assert main(["doctor", "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_doctor_names_versions_compiler_and_kernels(capsys):
+    report = found(capsys)
+    assert report["versions"].keys() == {"python", "torch", "panel", "bokeh", "triton"}
+    assert report["machine"]["compiler"] == (native.compiler() or report["machine"]["compiler"])
+    assert report["kernels"].keys() == {"delta rule", "experts"}
+    assert "k3-random" in report["models"]
+
+
+def test_doctor_shows_the_path_that_was_asked_for(capsys, monkeypatch):
+    monkeypatch.setenv("K3SCOPE_KERNELS", "reference")
+    assert found(capsys)["kernels"]["experts"] == "reference (K3SCOPE_KERNELS=reference)"
+
+
+def test_doctor_prints_a_table(capsys):
+    assert main(["doctor"]) == 0
+    assert "  torch " in capsys.readouterr().out
+
+
+def test_doctor_refuses_a_path_that_does_not_exist(capsys, monkeypatch):
+    monkeypatch.setenv("K3SCOPE_KERNELS", "fast")
+    assert main(["doctor"]) == 2
+    assert "expected one of triton, cpp, torch, reference" in capsys.readouterr().err

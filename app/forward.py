@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from app.spec import RunSpec
-from model import Config, KimiK3, trace
+from model import Config, KimiK3
 from model.edits import edits, source_points
 from model.images import Picture, prepare
 from model.intervene import Intervention, loads
@@ -18,7 +18,7 @@ from model.measure.readings import Readings, readings
 from model.measure.stream import observe, points_for
 from model.run import Run as Whole
 from model.tokenizer import Piece, Tokenizer
-from model.trace import Trace
+from model.trace import Trace, trace
 
 
 @dataclass(frozen=True)

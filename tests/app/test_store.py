@@ -71,3 +71,20 @@ def test_two_stores_of_one_file_see_each_other(tmp_path):
     one, two = Store(tmp_path / "runs.sqlite"), Store(tmp_path / "runs.sqlite")
     one.put(spec)
     assert two.get(spec.id) == spec
+
+
+def test_images_are_kept_with_their_runs_and_the_oldest_go_first(tmp_path):
+    store = Store(tmp_path / "runs.sqlite", kept_bytes=25)
+
+    def put(*shas):
+        store.put(RunSpec("m", "w", "x", shas), {sha: (f"{sha}.png", sha.encode() * 10) for sha in shas})
+
+    put("a")
+    put("b")
+    put("a")  # run again: the younger one now
+    put("c")
+    assert store.image("b") is None
+    assert store.image("a") == ("a.png", b"a" * 10)
+    again = Store(tmp_path / "runs.sqlite")
+    assert again.image("c") == ("c.png", b"c" * 10)
+    assert again.get(RunSpec("m", "w", "x", ("b",)).id).images == ("b",)  # the run itself is still known

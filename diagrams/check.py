@@ -5,9 +5,8 @@ from diagrams.facts import Facts
 from diagrams.instances import exists, parameters, probes, resolve
 
 
-def problems(model: str) -> list[str]:
+def problems(facts: Facts) -> list[str]:
     """Each mismatch between the YAML files and the live model, with file and field."""
-    facts = Facts.of(model)
     found = []
     for block in facts.blocks.values():
         try:
@@ -15,10 +14,6 @@ def problems(model: str) -> list[str]:
         except ValueError as error:
             found.append(str(error))
     return found + _coverage(facts)
-
-
-def blocks_checked() -> int:
-    return len(spec.blocks())
 
 
 def _block(facts: Facts, block: spec.Block) -> list[str]:

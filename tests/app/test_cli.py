@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from app.cli import main
 from diagrams import check, spec
+from diagrams.facts import Facts
 from model.presets import K3_RANDOM
 from model.tokenizer import ByteTokenizer
 
@@ -128,16 +129,16 @@ def test_what_cannot_work_ends_in_one_sentence(capsys, argv, sentence):
 
 def test_check_passes_on_the_live_models(capsys):
     assert main(["check"]) == 0
-    assert capsys.readouterr().out.count("blocks match") == 2
+    assert capsys.readouterr().out.count("blocks match") == 3
 
 
-def test_check_finds_a_wrong_formula(monkeypatch):
+def test_check_finds_a_wrong_formula(monkeypatch, tiny):
     from dataclasses import replace
 
     table = dict(spec.blocks())
     table["lm_head"] = replace(table["lm_head"], params="d*vocab + 1")
     table["kda_decay"] = replace(table["kda_decay"], leaves=("f_a_proj.weight", "decay"))
     monkeypatch.setattr(check.spec, "blocks", lambda: table)
-    found = check.problems("k3-random")
+    found = check.problems(Facts("k3-random", tiny))
     assert any("lm_head.yaml: params" in p for p in found)
     assert any("A_log belongs to no block" in p for p in found)

@@ -6,7 +6,7 @@ from diagrams.facts import Facts
 
 def arguments(parser) -> None:
     parser.add_argument(
-        "models", nargs="*", default=["k3-random", "kimi-k3", "kimi-linear-48b"], help="presets to check against"
+        "models", nargs="*", default=["k3-random", "kimi-k3"], help="presets to check against"
     )
 
 

@@ -154,6 +154,13 @@ def test_the_path_that_ran_is_known(monkeypatch, wanted):
     assert dispatch.last_paths()["kda"] == ("reference" if wanted == "reference" else "torch")
 
 
+def test_triton_without_a_gpu_is_refused(monkeypatch):
+    monkeypatch.setenv("K3SCOPE_KERNELS", "triton")
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    with pytest.raises(ValueError, match=r"K3SCOPE_KERNELS=triton: (triton is not installed|the tensors are)"):
+        ops.kda(*inputs(Case(5), torch.float32)[:5])
+
+
 def test_an_unknown_path_is_refused(monkeypatch):
     monkeypatch.setenv("K3SCOPE_KERNELS", "cuda")
     with pytest.raises(ValueError, match="K3SCOPE_KERNELS='cuda': expected one of triton, cpp, torch, ref"):

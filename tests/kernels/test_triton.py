@@ -29,6 +29,13 @@ def test_every_kernel_computes_what_the_reference_does():
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
+def test_every_line_of_the_gpu_benchmark_runs(tmp_path):
+    done = run("tests/bench/gpu.py", "--cpu", "--out", str(tmp_path / "gpu.json"))
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows = json.loads((tmp_path / "gpu.json").read_text())["rows"]
+    assert not [row for row in rows if "failed" in row]
+
+
 @pytest.fixture(scope="module")
 def compiled():
     """Figures of every kernel on every architecture, compiled here in two processes."""

@@ -12,7 +12,7 @@ from model.config import Config
 from model.init import build
 
 LARGEST_FILE = 64 * 1024  # bytes of a config.json; the release's own has 7 kB
-MOST_LAYERS = 512
+MOST_LAYERS = 128  # of each half: every one is built
 MISSING = "none"
 
 
@@ -71,13 +71,21 @@ def read_config(text: str) -> Config:
         raw = json.loads(text)
     except (ValueError, RecursionError):
         raise ValueError("this is not valid JSON; expected the config.json of a checkpoint") from None
-    layers = raw.get("text_config", raw) if isinstance(raw, dict) else {}
-    if isinstance(layers, dict) and isinstance(n := layers.get("num_hidden_layers"), int) and n > MOST_LAYERS:
-        raise ValueError(f"config.json: num_hidden_layers is {n}; at most {MOST_LAYERS} are compared here")
+    _check_layers(raw)
     try:
         return Config.from_official(raw)
     except (TypeError, AttributeError):
         raise ValueError("config.json: a key holds another kind of value than the official one") from None
+
+
+def _check_layers(raw) -> None:
+    """Before anything is made of them: a number in a file must not keep the server busy."""
+    whole = raw if isinstance(raw, dict) else {}
+    for part, key in (("text_config", "num_hidden_layers"), ("vision_config", "vt_num_hidden_layers")):
+        for found in (whole, whole.get(part)):
+            count = found.get(key) if isinstance(found, dict) else None
+            if isinstance(count, int | float) and count > MOST_LAYERS:
+                raise ValueError(f"config.json: {key} is {count:,}; at most {MOST_LAYERS} are compared here")
 
 
 @lru_cache(maxsize=8)

@@ -13,6 +13,9 @@ from model.presets import KIMI_K3, KIMI_LINEAR
 OFFICIAL = (ROOT / "configs" / "kimi-k3.json").read_text()
 
 
+VISION = json.loads(OFFICIAL)["vision_config"]
+
+
 @pytest.fixture(scope="module")
 def both():
     return compare(Facts.of("kimi-k3"), Facts.of("kimi-linear-48b"))
@@ -94,7 +97,11 @@ def edited(**changes) -> str:
         (" " * (LARGEST_FILE + 1), "larger than 64 kB"),
         (edited(hidden_size=None), "hidden_size"),
         (edited(num_experts=-1), "experts"),
-        (edited(num_hidden_layers=10**7), "at most 512"),
+        (
+            json.dumps(json.loads(OFFICIAL) | {"vision_config": VISION | {"vt_num_hidden_layers": 10**7}}),
+            "at most 128",
+        ),
+        (edited(num_hidden_layers=10**12), "num_hidden_layers is 1,000,000,000,000; at most 128"),
         (edited(num_hidden_layers=92), "must name each of the layers"),
         (edited(hidden_size="7168"), "hidden_size"),
         (edited(quantization_config=[]), "another kind"),

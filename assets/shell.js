@@ -97,6 +97,11 @@ const find_lines = () => {
 
 // --- the tour: a card that keeps the focus from stop to stop; arrow keys walk it
 const card = () => document.querySelector(".tour")
+// a stop may be about something further down in the details
+const show_there = () => {
+  const there = card()?.dataset.shows && $("about-overview").querySelector(card().dataset.shows)
+  if (there) $("about-overview").scrollTop += there.getBoundingClientRect().top - $("about-overview").getBoundingClientRect().top - 64
+}
 let asked = { stop: 0, when: -Infinity }
 // the place one step further; steps that follow quickly count from the one asked for, not from the one shown
 const step_to = (by) => {
@@ -214,7 +219,7 @@ export function render({ model, el }) {
       if (had && !card()) $("start-tour").focus()
     }
     mark(model.now)
-    typeset(slot)
+    typeset(slot).then(show_there)
     const marked = slot.querySelector(".marked")
     slot.scrollTop = marked ? marked.offsetTop - slot.offsetTop - 96 : 0
     if (name === "code") find_lines()

@@ -30,11 +30,12 @@ class Headline:
     origin: Origin
 
 
-def of_block(facts: Facts, block: BlockFacts) -> Origin:
-    """The parameters of a block: counted on its tensors, or the sum of what is inside."""
+def of_block(facts: Facts, block: BlockFacts, layer: int | None = None) -> Origin:
+    """The parameters of a block, or of its instance in a layer: counted on its tensors or summed."""
     if block.group:
-        says = "The sum of the blocks inside, over all their instances."
-        return Origin(f"{block.total:,}", says, terms=_inside(facts, block.id))
+        alone = layer is not None and block.layers == [layer]
+        says = f"The sum of the blocks inside, {'in this layer' if alone else 'over all their instances'}."
+        return Origin(f"{block.total:,}", says, terms=_inside(facts, block.id, layer if alone else None))
     many = f"{block.per_instance:,} in each of {block.count} instances, {block.where}"
     return Origin(
         value=f"{block.total:,}",
@@ -184,9 +185,10 @@ def _state(facts: Facts) -> int:
     return int(formula.evaluate("kda_layers*kda_heads*kda_head_dim*kda_head_dim*4", sizes(facts)))
 
 
-def _inside(facts: Facts, group: str) -> tuple[tuple[str, int], ...]:
+def _inside(facts: Facts, group: str, layer: int | None) -> tuple[tuple[str, int], ...]:
     children = facts.view.children(None if group == "kimi_k3" else group)
-    found = [facts.block(i) for i in children if i in spec.blocks()]
+    there = [i for i in children if i in spec.blocks()]
+    found = [facts.block(i, layer) for i in there if layer is None or layer in facts.block(i).layers]
     return tuple((f"{b.title} × {b.count}" if b.count > 1 else b.title, b.total) for b in found if b.total)
 
 

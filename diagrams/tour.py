@@ -25,6 +25,7 @@ class Stop:
     layer: str = ""
     view: str = "model"
     tab: str = "overview"
+    shows: str = ""  # what the details scroll to: a selector of the page
 
 
 @cache

@@ -64,7 +64,7 @@ def subject(model: str, select: str, layer: int | None = None) -> str:
         whole=facts.totals.total,
         bytes=facts.bytes(block.id, layer if layer in block.layers else None) if block.total else 0,
         alone=layer if layer in block.layers else None,
-        total=origins.of_block(facts, block),
+        total=origins.of_block(facts, block, layer),
     )
 
 
@@ -138,7 +138,7 @@ def parameters(model: str, select: str, layer: int | None = None) -> str:
         parts=parts,
         whole=facts.totals.total,
         alone=alone,
-        total=origins.of_block(facts, block),
+        total=origins.of_block(facts, block, layer),
         share=origins.of_share(facts, block),
     )
 

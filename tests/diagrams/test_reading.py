@@ -96,6 +96,13 @@ def test_terms_of_an_origin_add_up(facts):
             assert sum(n for _, n in origin.terms) == block.total, block_id
 
 
+@pytest.mark.parametrize("layer", [0, 1, 3])
+def test_terms_of_a_layer_add_up_to_the_layer(facts, layer):
+    for block_id in ("decoder_layer", "kda", "mla", "latent_moe"):
+        block = facts.block(block_id, layer)
+        assert sum(n for _, n in origins.of_block(facts, block, layer).terms) == block.total
+
+
 def test_only_the_release_points_at_official_files():
     assert all(line.origin.source for line in origins.headlines(Facts.of("kimi-k3")))
     assert not any(line.origin.source for line in origins.headlines(Facts.of("k3-random")))

@@ -7,6 +7,7 @@ from panel.custom import JSComponent
 
 from app import link
 from app.state import State
+from app.turn import turn
 from assets import ROOT
 
 # a change of one of these is a step that Back undoes; the rest only adjusts the current entry
@@ -27,7 +28,7 @@ class UrlState(JSComponent):
     def _handle_msg(self, data) -> None:
         search = data.get("search") if isinstance(data, dict) else None
         if isinstance(search, str):
-            self._on_arrival(search)
+            turn(lambda: self._on_arrival(search))
 
     def write(self, search: str, push: bool) -> None:
         self.entry = {"search": search, "push": push, "n": self.entry["n"] + 1}

@@ -7,9 +7,21 @@ from panel.custom import JSComponent
 
 from app import link
 from app.state import State
+from app.turn import turn
 from assets import ROOT
 
-SLOTS = ("facts", "problems", "crumbs", "layers", "subject", "overview", "parameters", "code", "ledger", "tour")
+SLOTS = (
+    "facts",
+    "problems",
+    "crumbs",
+    "layers",
+    "subject",
+    "overview",
+    "parameters",
+    "code",
+    "ledger",
+    "tour",
+)
 
 
 class Shell(JSComponent):
@@ -36,7 +48,7 @@ class Shell(JSComponent):
     def __init__(self, state: State, known: link.Known, **more):
         super().__init__(width=0, height=0, margin=0, **more)
         self._state, self._known = state, known
-        self.param.watch(lambda event: setattr(state, "dark", event.new), "dark")
+        self.param.watch(lambda event: turn(lambda: setattr(state, "dark", event.new)), "dark")
         state.param.watch(lambda event: setattr(self, "said", event.new), "notice")
 
     def _handle_msg(self, data) -> None:
@@ -44,6 +56,9 @@ class Shell(JSComponent):
         wanted = data.get("go") if isinstance(data, dict) else None
         sought = data.get("find") if isinstance(data, dict) else None
         if isinstance(sought, str):
-            self.sought = sought[:200]
+            turn(lambda: setattr(self, "sought", sought[:200]))
         if isinstance(wanted, str):
-            self._state.param.update(**link.changes(wanted, self._known, self._state.linked()))
+            turn(lambda: self._go(wanted))
+
+    def _go(self, wanted: str) -> None:
+        self._state.param.update(**link.changes(wanted, self._known, self._state.linked()))

@@ -1,6 +1,7 @@
 """What steers the drawing: search, the strip of layers by keyboard, the step that shapes are for."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import param
@@ -9,6 +10,7 @@ from panel.custom import JSComponent
 from app import link
 from app.html import render
 from app.state import State
+from app.turn import turn
 from assets import ROOT
 from diagrams import search
 from diagrams.facts import Facts
@@ -31,7 +33,7 @@ class Controls(JSComponent):
     def _handle_msg(self, data) -> None:
         for name, act in (("go", self._go), ("find", self._find), ("choose", self._choose)):
             if isinstance(data, dict) and isinstance(data.get(name), str):
-                act(data[name])
+                turn(partial(act, data[name]))
 
     def _go(self, wanted: str) -> None:
         """Words of the link, as from `data-go`; what cannot be read is said, and the field set back."""

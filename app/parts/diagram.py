@@ -10,6 +10,7 @@ from panel.custom import JSComponent
 from app import link
 from app.state import State
 from app.theme import themed
+from app.turn import turn
 from assets import ROOT
 from diagrams import graph, spec, stack
 from diagrams.drawing import svg
@@ -41,7 +42,7 @@ class Diagram(JSComponent):
 
     def _handle_msg(self, data) -> None:
         if isinstance(data, dict) and data.get("type") == "toggle" and data.get("id") in spec.groups():
-            self._on_toggle(data["id"])
+            turn(lambda: self._on_toggle(data["id"]))
 
 
 def _sight(state: State) -> tuple[str, str, tuple[str, ...], int | None, Step]:
@@ -91,11 +92,11 @@ def diagram(state: State) -> Diagram:
 
     def chosen(event):
         if event.new == "" or event.new in spec.blocks():
-            state.select = event.new
+            turn(lambda: setattr(state, "select", event.new))
 
     def moved(event):
         if link.CAMERA.fullmatch(event.new):
-            state.camera = event.new
+            turn(lambda: setattr(state, "camera", event.new))
 
     def redraw(*_):
         changed = drawing()

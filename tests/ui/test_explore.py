@@ -51,6 +51,17 @@ def test_the_strip_is_walked_by_arrows_and_numbers_and_left_by_escape(visit):
     expect(box(page, "Decoder layer")).to_be_visible()
 
 
+def test_of_many_layers_in_a_row_the_last_one_is_drawn(visit):
+    page = visit("?layer=0")
+    page.get_by_role("button", name="layer 0, KDA + dense FFN").focus()
+    for _ in range(16):
+        page.keyboard.press("ArrowDown")
+        page.wait_for_timeout(90)
+    expect(box(page, "Layer 16 · KDA + MoE")).to_be_visible()
+    expect(subject(page)).to_have_text("Layer 16 · KDA + MoE")
+    expect(page).to_have_url(re.compile(r"\?layer=16$"))
+
+
 def test_all_layers_come_back_with_a_button(visit):
     page = visit("?layer=92")
     page.get_by_role("button", name="All layers", exact=True).click()

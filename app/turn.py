@@ -1,0 +1,27 @@
+"""What a visitor does is answered in one turn: on the document's own thread, in one message.
+
+From a worker thread Panel would schedule every change by itself, and one may then wait for the next click:
+the hold of one thread also catches the callbacks that another one schedules.
+"""
+
+from collections.abc import Callable
+
+import panel as pn
+from panel.io.document import hold
+from panel.io.state import set_curdoc
+
+
+def turn(act: Callable[[], None]) -> None:
+    """Do it now when there is no browser, else as soon as the document is free; changes go out together."""
+    doc = pn.state.curdoc
+    context = doc.session_context if doc else None
+    if context is None:
+        act()
+        return
+
+    async def whole(document) -> None:
+        with set_curdoc(document), hold(document):
+            act()
+
+    loop = context.server_context.application_context.io_loop
+    loop.add_callback(context.with_locked_document, whole)

@@ -172,16 +172,21 @@ def _lines(text: str, marked: tuple[int, ...], names: tuple[str, ...]) -> list[t
 def inspector(state: State, shell: Shell) -> None:
     """Show the chosen block; only the tab in view is made."""
 
+    def asked():
+        return state.model, state.select, state.layer
+
     def show(*_):
-        about = state.model, state.select, state.layer
-        shell.subject = subject(*about)
+        about = asked()
+        made = {"subject": subject(*about)}
         match state.tab:
             case "overview":
-                shell.overview = overview(*about, state.step, state.depth, bool(state.run))
+                made["overview"] = overview(*about, state.step, state.depth, bool(state.run))
             case "params":
-                shell.parameters = parameters(*about)
+                made["parameters"] = parameters(*about)
             case "code":
-                shell.code = code(*about)
+                made["code"] = code(*about)
+        if about == asked():  # of two quick clicks the slower answer must not be the last
+            shell.param.update(**made)
 
     def announce(*_):
         block = _block(state.model, state.select, state.layer)

@@ -223,7 +223,7 @@ def test_tags_in_a_link_are_text(visit):
 
 def test_tags_in_a_prompt_are_text(visit):
     page = visit(f"?prompt={HOSTILE}")
-    expect(page.get_by_role("textbox")).to_have_value(HOSTILE)
+    expect(page.get_by_role("textbox", name="Prompt")).to_have_value(HOSTILE)
     expect(page).to_have_url(re.compile("run="), timeout=20_000)
     assert page.locator("img").count() == 0
 

@@ -52,6 +52,7 @@ class Runs(param.Parameterized):
         self.state, self.runner = state, runner
         self._execute = execute  # runs a coroutine function in the visitor's event loop
         self._lock = threading.Lock()
+        self._adding = threading.Lock()  # files arrive side by side
         self._job: Job | None = None
         self._linked = False  # whether the link, and not the visitor, asked for the job
         self._opened = False
@@ -103,16 +104,16 @@ class Runs(param.Parameterized):
     def _add(self, make: Callable[[], Upload]) -> None:
         try:
             image = make()
-            with self._lock:
+            with self._adding:
                 if len(self.images) >= MOST:
                     raise ValueError(f"{image.name} is one too many: a prompt takes at most {MOST} images.")
-                images = [*self.images, image]
-            self.param.update(images=images, problem="")
+                self.param.update(images=[*self.images, image], problem="")
         except ValueError as error:
             self.problem = str(error)
 
     def remove(self, index: int) -> None:
-        self.images = [image for i, image in enumerate(self.images) if i != index]
+        with self._adding:
+            self.images = [image for i, image in enumerate(self.images) if i != index]
 
     def shrink(self, index: int) -> None:
         """Scale an image down so that its rows leave room for text."""

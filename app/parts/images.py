@@ -28,7 +28,7 @@ def images(runs: Runs) -> pn.Column:
 
     def show(*_) -> None:
         if runs.state.view == "lab":
-            pn.state.execute(fill, schedule=True)
+            later(fill)
 
     runs.param.watch(show, "run")
     runs.state.param.watch(show, ["view", "token", "dark"])
@@ -61,7 +61,7 @@ class ImagePictures:
         )
         self._drawn: list[Tile | Strip] = [*tiles, self._strip]
         for select in (self._which, self._stage, self._layer):
-            select.param.watch(lambda *_: self._draw(), "value")
+            select.param.watch(lambda *_: later(self._draw), "value")
 
     def show(self, run: Run) -> None:
         if run is not self._run:
@@ -101,6 +101,11 @@ class ImagePictures:
         if 0 <= (row := round(event.y)) < len(layers) and token in self._found.readers:
             self._layer.value = layers[row]
             self._runs.state.token = token
+
+
+def later(work) -> None:
+    """Change Bokeh's models under the document's lock, whichever thread asks."""
+    pn.state.execute(work, schedule=True)
 
 
 def _select(name: str, width: int) -> pn.widgets.Select:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import threading
 from typing import ClassVar
 
 import panel as pn
@@ -62,7 +63,7 @@ class Dock(JSComponent):
 
 def dock(runs: Runs) -> Dock:
     """The dock of a visitor; what runs ends with the visit."""
-    state = runs.state
+    state, counting = runs.state, threading.Lock()
 
     def told(data: dict) -> None:
         match data:
@@ -72,7 +73,8 @@ def dock(runs: Runs) -> Dock:
                 runs.stop()
             case {"type": "image", "name": str(name), "data": str(data)}:
                 _receive(runs, name, data)
-                shown.received += 1
+                with counting:
+                    shown.received += 1
             case {"type": "sample", "name": str(name)}:
                 runs.add_sample(name)
             case {"type": "remove", "index": int(index)}:

@@ -77,7 +77,7 @@ class CompareView(JSComponent):
             self._file, self.wrong = compared.facts_of(compared.read_config(text), name), ""
             self.show()
         except ValueError as error:
-            self.wrong = str(error)
+            self.wrong = f"{name}: {str(error).removeprefix('config.json: ')}"
         self.asked += 1
 
 

@@ -12,7 +12,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 480, 280, 62, 14, 14, 34
 CONTEXTS = [2**n for n in range(21)]
 TICKS = (1, 16, 256, 4096, 65_536, 1_048_576)
 DASHES = ("", "7 4", "2 4")  # told apart by more than colour
-GAP = 13  # between two labels at the right end
+GAP = 17  # between two labels at the right end
 HEADROOM = 0.3  # decades above the highest curve, for its label
 
 

@@ -18,7 +18,7 @@ from model.training.evaluation import Evaluation
 from model.training.optimizer import Schedule, optimizer, set_rate
 from model.training.workers import Workers
 
-BALANCE = 0.1  # how far one step moves the bias towards the quantiles of its batch
+BALANCE = 0.5  # how far one step moves the bias towards the quantiles of its batch
 LOAD = 0.05  # weight of one step in the running load of the experts
 _GATE = "block_sparse_moe.gate."
 

@@ -1,6 +1,7 @@
 # Each target makes what it needs: `make run` on a fresh machine opens the page.
 PYTHON ?= python3
 BIN := .venv/bin
+EXTRAS ?= test
 
 .PHONY: run test lint bench train clean
 
@@ -16,7 +17,7 @@ lint: .venv/test
 	$(BIN)/ruff check .
 
 bench: .venv/test
-	for file in tests/bench/*.py; do $(BIN)/python $$file || exit 1; done
+	$(BIN)/python tests/bench/cpu.py --quick $(ARGS)
 
 # the small model, from the text up; hours on two cores: make train ARGS="--minutes 150"
 train: .venv/train
@@ -37,5 +38,5 @@ clean:
 	touch $@
 
 .venv/test: .venv/run
-	$(BIN)/pip install --quiet --editable ".[test]"
+	$(BIN)/pip install --quiet --editable ".[$(EXTRAS)]"
 	touch $@

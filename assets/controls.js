@@ -5,11 +5,11 @@ const typing = (event) => event.composedPath()[0].matches?.("input, textarea, se
 // --- the strip: arrows move through the stack, digits name a layer, Escape leaves it
 function strip({ model, on }) {
   const place = $("layers"), cells = () => [...place.querySelectorAll("button")]
-  let typed = "", waiting = 0
+  let typed = "", waiting = 0, sent = 0
   const choose = (index, ms) => {
     cells()[index].focus()
     clearTimeout(waiting)
-    waiting = setTimeout(() => { typed = ""; model.send_msg({ go: `layer=${index}` }) }, ms)
+    waiting = setTimeout(() => { typed = ""; model.send_msg({ go: `layer=${index}`, n: ++sent }) }, ms)
   }
   const step = (key, at, last) => ({
     ArrowDown: at + 1, ArrowRight: at + 1, ArrowUp: at - 1, ArrowLeft: at - 1, Home: 0, End: last,

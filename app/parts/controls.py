@@ -28,9 +28,13 @@ class Controls(JSComponent):
 
     def __init__(self, state: State, known: link.Known, **more):
         super().__init__(width=0, height=0, margin=0, **more)
-        self._state, self._known = state, known
+        self._state, self._known, self._newest = state, known, 0
 
     def _handle_msg(self, data) -> None:
+        if isinstance(data, dict) and isinstance(data.get("n"), int):
+            if data["n"] < self._newest:
+                return  # server threads may turn two key presses around: the later one counts
+            self._newest = data["n"]
         for name, act in (("go", self._go), ("find", self._find), ("choose", self._choose)):
             if isinstance(data, dict) and isinstance(data.get(name), str):
                 turn(partial(act, data[name]))

@@ -1,7 +1,6 @@
 # Each target makes what it needs: `make run` on a fresh machine opens the page.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS ?= test
 
 .PHONY: run test lint bench train clean
 
@@ -38,5 +37,5 @@ clean:
 	touch $@
 
 .venv/test: .venv/run
-	$(BIN)/pip install --quiet --editable ".[$(EXTRAS)]"
+	$(BIN)/pip install --quiet --editable ".[test]"
 	touch $@

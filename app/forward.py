@@ -21,7 +21,7 @@ from model.tokenizer import Piece, Tokenizer
 from model.trace import Trace, trace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """What a forward pass showed. `random_weights`: the numbers say nothing about language."""
 

@@ -14,12 +14,14 @@ import torch
 
 from app.forward import Asked, Loaded, Run, Whole, forward, sources_of, weights_hash
 from app.images import Upload, accept
+from app.link import LONG_CHANGES
 from app.spec import RunSpec
 from app.store import Store
 from model import Config, KimiK3, config_of, load, places
 from model.images import prompt_text, read
-from model.intervene import dumps, loads
+from model.intervene import Intervention, dumps, loads
 from model.presets import META_ONLY, PRESETS, TRAINED
+from model.tokenizer import Tokenizer
 from model.tokenizers import tokenizer_of
 
 LIMIT = 2048  # tokens of a prompt, rows of images among them; attention keeps heads * T * T numbers per layer
@@ -27,7 +29,7 @@ WAITING = 8  # jobs per model that may stand in line
 REMEMBERED = 48  # results in memory, about 1 MB each at most
 WHOLE = 2 * LIMIT  # tokens of the passes that are kept whole, 65 KB each: enough to compare two long ones
 MEASURING = 2  # threads that draw pictures of kept passes
-RUNNABLE = tuple(name for name in PRESETS if name not in META_ONLY)
+RUNNABLE = (*(name for name in PRESETS if name not in META_ONLY), *TRAINED)
 
 
 class Cancelled(Exception):
@@ -134,12 +136,18 @@ class Worker:
         if tokens > limit:
             raise ValueError(f"The prompt has {tokens:,} tokens; a run here takes at most {limit:,}.")
         wanted = loads(changes)
-        for change in wanted:
+        self.check(tokens, wanted)
+        written = dumps(wanted) if wanted else ""
+        return Job(self.name, prompt, ids, self.config.layers, tokens, tuple(images), written)
+
+    def check(self, tokens: int, changes: Sequence[Intervention]) -> None:
+        """ValueError when a pass of so many tokens has not what is to be changed."""
+        for change in changes:
             places.check(self.config, change)
             if max(change.tokens, default=0) >= tokens:
                 raise ValueError(f"{change}: the prompt has tokens 0 to {tokens - 1}.")
-        written = dumps(wanted) if wanted else ""
-        return Job(self.name, prompt, ids, self.config.layers, tokens, tuple(images), written)
+        if changes and len(dumps(changes)) > LONG_CHANGES:
+            raise ValueError("These are more changes than a link can hold; please remove some.")
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -166,6 +174,13 @@ class Runner:
 
     def config(self, model: str) -> Config:
         return self._worker(model).config
+
+    def tokenizer(self, model: str) -> Tokenizer:
+        return self._worker(model).tokenizer
+
+    def check(self, model: str, tokens: int, changes: Sequence[Intervention]) -> None:
+        """ValueError when changes do not fit a model or a prompt of so many tokens."""
+        self._worker(model).check(tokens, changes)
 
     def count(self, model: str, prompt: str) -> int:
         """Tokens of a prompt."""

@@ -10,10 +10,10 @@ import param
 from panel.custom import JSComponent
 
 from app.images import MOST, MOST_BYTES, SAMPLES
+from app.pieces import chip
 from app.runner import LIMIT, Run
 from app.runs import Runs
 from assets import ROOT
-from model.tokenizer import Piece
 
 EXAMPLES = (
     ("English prose", "The quick brown fox jumps over the lazy dog."),
@@ -168,12 +168,3 @@ def _chips(run: Run) -> list[list]:
         chips.append([*shown, at, count])
         at += count
     return chips
-
-
-def chip(piece: Piece) -> list:
-    """[id, visible text, kind]: kind is special, space, byte (not a character by itself) or empty."""
-    if piece.special:
-        return [piece.id, piece.text, "special"]
-    if piece.raw.isspace():
-        return [piece.id, piece.text.replace(" ", "␣"), "space"]
-    return [piece.id, piece.text, "byte" if piece.part else ""]

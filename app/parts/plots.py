@@ -1,126 +1,211 @@
-"""Heat maps of a run as Bokeh figures: built once, updated through their data."""
+"""The heat map of the Lab: one Bokeh figure that shows any picture, changed in place."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
 
 import numpy as np
 from bokeh.models import (
     BasicTicker,
     ColorBar,
     ColumnDataSource,
+    CustomJSHover,
+    CustomJSTickFormatter,
     FixedTicker,
     HoverTool,
     LinearColorMapper,
+    NoOverlap,
     Range1d,
     Span,
 )
 from bokeh.plotting import figure
 
 from app.theme import colours, paint
-from model.config import Config
+from model.measure.colours import NAN, ramp
+from model.measure.picture import Picture, label
 
-LABELLED = 32  # rows or columns up to which every one has its label
-RAMPS = {False: ("#f1f5fa", "#7fb0ea", "#0b3a86"), True: ("#1b232e", "#2f74c0", "#d6e8ff")}
+LABELLED = 64  # rows or columns up to which every one has its label, if there is room
+NOTHING = "rgba(0,0,0,0)"
+SIDE = 380  # pixels of a square map
+_NAME = """
+const [start, step] = names.tags
+return names.data.text[Math.floor((special_vars.%s - start) / step)] ?? ""
+"""
+_VALUE = """
+if (value === Infinity) return "not a number"
+if (Number.isNaN(value)) return "nothing here"
+const real = scale.tags[0] ? Math.exp(value) : value
+return Number.isInteger(real) ? real.toLocaleString("en-US") : String(Number(real.toPrecision(6)))
+"""
+
+_TICK = "return String(Number((scale.tags[0] ? Math.exp(tick) : tick).toPrecision(3)))"
 
 
-@dataclass
-class Heat:
+class Plot:
     """A figure with one image, its colour scale, and lines at the chosen row and column."""
 
-    plot: figure
-    source: ColumnDataSource
-    mapper: LinearColorMapper
-    column: Span
-    row: Span
+    def __init__(self, on_tap: Callable[[int, int], None]):
+        self.picture: Picture | None = None
+        self._dark = False
+        self.plot = _figure()
+        self.source = ColumnDataSource(_placed(np.full((1, 1), np.nan, np.float32), (0, 0), (1, 1)))
+        self.mapper = LinearColorMapper(palette=ramp("amount"), low=0, high=1, nan_color=NOTHING)
+        self._image = self.plot.image(
+            "image", "x", "y", "dw", "dh", source=self.source, color_mapper=self.mapper
+        )
+        self._bar = ColorBar(
+            color_mapper=self.mapper, width=8, padding=4, ticker=BasicTicker(desired_num_ticks=4)
+        )
+        self._bar.formatter = CustomJSTickFormatter(args={"scale": self.source}, code=_TICK)
+        self.plot.add_layout(self._bar, "right")
+        self._marks = self.plot.text("x", "y", "text", source={"x": [], "y": [], "text": []})
+        self._marks.glyph.update(text_font_size="11px", text_align="right", x_offset=-3, text_baseline="top")
+        self.row_names, self.column_names = (ColumnDataSource({"text": []}) for _ in range(2))
+        self._hover = HoverTool(renderers=[self._image], tooltips=[], formatters=self._formatters())
+        self.plot.add_tools(self._hover)
+        self.column, self.row = (_line(dimension) for dimension in ("height", "width"))
+        for line in (self.column, self.row):
+            self.plot.add_layout(line)
+        self.plot.on_event("tap", lambda event: on_tap(round(event.y), round(event.x)))
 
-    def show(self, image: np.ndarray, rows: list[str], columns: list[str], first: tuple[int, int] = (0, 0)):
-        """Draw `image` [rows, columns], row 0 on top; `first`: numbers of the first row and column."""
-        (down, across), (top, left) = image.shape, first
-        finite = image[np.isfinite(image)]
-        self.mapper.update(low=0, high=float(finite.max()) if finite.size and finite.max() > 0 else 1)
+    def show(self, picture: Picture) -> None:
+        """Draw a picture, row 0 on top; cells are centred on their numbers."""
+        self.picture = picture
+        top, bottom, left, right = picture.numbers
+        self.source.tags = [picture.log]
+        self._scale(picture)
         for range_, start, end in (
-            (self.plot.x_range, left - 0.5, left + across - 0.5),
-            (self.plot.y_range, top + down - 0.5, top - 0.5),
+            (self.plot.x_range, left, right + 1),
+            (self.plot.y_range, bottom + 1, top),
         ):
-            range_.update(start=start, end=end, reset_start=start, reset_end=end)
-        _label(self.plot.yaxis[0], rows, top)
-        _label(self.plot.xaxis[0], columns, left)
-        wide = len(columns) > 8 and any(len(text) > 1 for text in columns)
-        self.plot.xaxis[0].major_label_orientation = "vertical" if wide else "horizontal"
-        self.plot.height = max(150, min(560, 70 + (17 if down <= 40 else 5) * down))
-        self.source.data = {
-            "image": [image],
-            "x": [left - 0.5],
-            "y": [top - 0.5],
-            "dw": [across],
-            "dh": [down],
+            range_.update(start=start - 0.5, end=end - 0.5, reset_start=start - 0.5, reset_end=end - 0.5)
+        rows, columns = self._names(picture)
+        for axis, names, (first, last), word in (
+            (self.plot.yaxis[0], rows, (top, bottom), picture.down),
+            (self.plot.xaxis[0], columns, (left, right), picture.across),
+        ):
+            axis.axis_label, axis.visible = word, not picture.marks
+            _label(axis, names if len(names) == last - first + 1 else [], first)
+        self.plot.xaxis[0].major_label_orientation = (
+            "vertical" if any(len(text) > 2 for text in columns[:LABELLED]) else "horizontal"
+        )
+        self.plot.height = _height(picture)
+        self._hover.tooltips = [
+            (picture.down, "$y{custom}"),
+            (picture.across, "$x{custom}"),
+            (picture.value, "@image{custom}"),
+        ]
+        self._marks.data_source.data = {
+            "x": [column - 0.5 for _, column, _ in picture.marks],
+            "y": [row - 0.5 for row, _, _ in picture.marks],
+            "text": [text for *_, text in picture.marks],
         }
+        self.source.data = _placed(_sent(picture), (top, left), (bottom - top + 1, right - left + 1))
 
     def mark(self, row: int | None = None, column: int | None = None) -> None:
-        """Point at a row and a column, or at none."""
+        """Point at a row and a column by number, or at none."""
         for line, at in ((self.row, row), (self.column, column)):
             line.update(location=at or 0, visible=at is not None)
 
     def colour(self, dark: bool) -> None:
         """Take the colours of the page's theme."""
+        self._dark = dark
         paint(self.plot, dark)
-        self.mapper.palette = ramp(dark)
+        c = colours(dark)
+        self._marks.glyph.text_color = c["fg"]
         for line in (self.column, self.row):
-            line.line_color = colours(dark)["fg"]
+            line.line_color = c["fg"]
+        if self.picture is not None:
+            self._scale(self.picture)
+
+    def _scale(self, picture: Picture) -> None:
+        low, high = picture.range
+        ends = (math.log(low), math.log(high)) if picture.log else (low, high)
+        palette = ramp(picture.meaning, self._dark)
+        self.mapper.update(palette=palette, low=ends[0], high=ends[1], high_color=NAN[self._dark])
+        ticks = np.linspace(*ends, 4).tolist() if picture.log and high > low else []
+        self._bar.ticker = FixedTicker(ticks=ticks) if ticks else BasicTicker(desired_num_ticks=4)
+
+    def _names(self, picture: Picture) -> tuple[list[str], list[str]]:
+        """What each row and each column is called, for the axes and the pointer."""
+        (down, across), ends = picture.image.shape, picture.numbers
+        rows = [label(picture.rows, i, ends[:2], down, ends[0]) for i in range(down)]
+        columns = [label(picture.columns, i, ends[2:], across, ends[2]) for i in range(across)]
+        rows, columns = _visible(rows, picture.down), _visible(columns, picture.across)
+        for names, source, first, last in (
+            (rows, self.row_names, *ends[:2]),
+            (columns, self.column_names, *ends[2:]),
+        ):
+            token = (picture.down if source is self.row_names else picture.across) == "token"
+            exact = len(names) == last - first + 1
+            source.tags = [first - 0.5, (last - first + 1) / max(len(names), 1)]
+            source.data = {
+                "text": [f"{first + i}  {n}" if token and exact else n for i, n in enumerate(names)]
+            }
+        return rows, columns
+
+    def _formatters(self) -> dict[str, CustomJSHover]:
+        return {
+            "$x": CustomJSHover(args={"names": self.column_names}, code=_NAME % "x"),
+            "$y": CustomJSHover(args={"names": self.row_names}, code=_NAME % "y"),
+            "@image": CustomJSHover(args={"scale": self.source}, code=_VALUE),
+        }
 
 
-def heat(across: str, value: str, form: str) -> Heat:
-    """An empty heat map. `across` names the columns; rows are layers unless labelled otherwise."""
+def _figure() -> figure:
     plot = figure(
         height=240,
         sizing_mode="stretch_width",
-        tools="pan,box_zoom,wheel_zoom,reset,save",
+        tools="pan,box_zoom,wheel_zoom,reset",
         active_drag=None,
         toolbar_location="below",
         x_range=Range1d(0, 1),
         y_range=Range1d(1, 0),
-        x_axis_label=across,
         min_border_right=8,
     )
     plot.toolbar.update(logo=None, autohide=True)
     plot.grid.visible = False
-    mapper = LinearColorMapper(low=0, high=1, nan_color="rgba(0,0,0,0)")
-    source = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
-    image = plot.image("image", "x", "y", "dw", "dh", source=source, color_mapper=mapper)
-    plot.add_layout(
-        ColorBar(color_mapper=mapper, width=8, padding=4, ticker=BasicTicker(desired_num_ticks=4)), "right"
-    )
-    # cells are centred on whole numbers, so rounding the position names the cell
-    tips = [("layer", "$y{0}"), (across, "$x{0}"), (value, f"@image{{{form}}}")]
-    plot.add_tools(HoverTool(renderers=[image], tooltips=tips))
-    lines = [
-        Span(dimension=d, location=0, visible=False, line_width=1, line_dash="dashed")
-        for d in ("height", "width")
-    ]
-    for line in lines:
-        plot.add_layout(line)
     plot.axis.major_tick_in = 0
-    return Heat(plot, source, mapper, *lines)
+    plot.axis.major_label_policy = NoOverlap(min_distance=0)
+    return plot
 
 
-def layer_labels(config: Config, layers) -> list[str]:
-    """Layers with their kind, as an axis shows them."""
-    return [f"{config.kinds[i].upper()}{' dense' if i < config.dense_layers else ''} {i}" for i in layers]
+def _line(dimension: str) -> Span:
+    return Span(dimension=dimension, location=0, visible=False, line_width=1, line_dash="dashed")
 
 
-def ramp(dark: bool) -> list[str]:
-    """256 colours from almost the background to the strongest of one hue."""
-    stops = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in RAMPS[dark]])
-    at = np.linspace(0, len(stops) - 1, 256)
-    mixed = [np.interp(at, range(len(stops)), channel) for channel in stops.T]
-    return ["#%02x%02x%02x" % tuple(round(v) for v in colour) for colour in zip(*mixed, strict=True)]  # noqa: UP031
+def _sent(picture: Picture) -> np.ndarray:
+    """What the browser gets: absent cells as NaN, what is no number as infinity, logarithms if log."""
+    if np.issubdtype(picture.image.dtype, np.integer) and not picture.log:
+        return picture.image
+    image = picture.image
+    if picture.log:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            image = np.log(image.astype(np.float64))  # of 0 it is the least there is
+    image = np.where(np.isnan(image) | (image == np.inf), np.inf, image)
+    return (image if picture.absent is None else np.where(picture.absent, np.nan, image)).astype(np.float32)
+
+
+def _placed(image: np.ndarray, first: tuple[int, int], counts: tuple[int, int]) -> dict:
+    (top, left), (down, across) = first, counts
+    return {"image": [image], "x": [left - 0.5], "y": [top - 0.5], "dw": [across], "dh": [down]}
+
+
+def _visible(names: list[str], word: str) -> list[str]:
+    return [name.replace(" ", "␣") for name in names] if word == "token" else names
+
+
+def _height(picture: Picture) -> int:
+    down, across = picture.image.shape
+    if picture.marks or (down == across and down > 12):
+        return SIDE
+    return max(130, min(460, 78 + (18 if down <= 24 else 12 if down <= 36 else 5) * down))
 
 
 def _label(axis, labels: list[str], first: int) -> None:
-    """Every label where there is room for all, else every so manieth; numbers without labels."""
+    """Every label where there may be room for all, else numbers."""
     few = 0 < len(labels) <= LABELLED
-    axis.ticker = (
-        FixedTicker(ticks=list(range(first, first + len(labels)))) if few else BasicTicker(min_interval=1)
-    )
+    ticks = list(range(first, first + len(labels)))
+    axis.ticker = FixedTicker(ticks=ticks) if few else BasicTicker(min_interval=1)
     # BokehJS keeps the labels of before that are not replaced: those become numbers again
     before = {i: str(i) for i in axis.major_label_overrides}
-    axis.major_label_overrides = before | {first + i: text for i, text in enumerate(labels)}
+    axis.major_label_overrides = before | (dict(zip(ticks, labels, strict=True)) if few else {})

@@ -20,14 +20,17 @@ class Where:
     token: int | None = None
 
 
-def _over_tokens(title: str, read: Callable, value: str, meaning: str = "share", note: str = ""):
-    """Heads of one layer by token; `read(run, layer)` gives [T, heads]."""
+def _over_tokens(title: str, read: Callable, value: str, meaning: str = "share", first: bool = True):
+    """Heads of one layer by token; `read(run, layer)` gives [T, heads]. `first`: token 0 has a value."""
 
     def plot(run: Measured, at: Where) -> Picture:
         image = read(run, at.layer)
         if image is None:
             raise ValueError(f"layer {at.layer} of this model has no output gate")
-        more = {"columns": run.pieces, "meaning": meaning, "note": note, "source": run.source}
+        more = {"columns": run.pieces, "meaning": meaning, "source": run.source}
+        if not first:
+            more["absent"] = np.broadcast_to(np.arange(len(image)) == 0, image.T.shape)
+            more["note"] = "The first token reads itself, whatever the head."
         return Picture(f"{title}, layer {at.layer}", image.T, "head", "token", value, **more)
 
     return ("layer",), plot
@@ -164,9 +167,9 @@ PLOTS = {
         "matrix": (("layer", "head", "token"), _state),
     },
     "attention": {
-        "sink": _over_tokens("Share that goes to the first token", _head("sink"), "share"),
-        "entropy": _over_tokens("Entropy of attention", _head("entropy"), "nats", "amount"),
-        "itself": _over_tokens("Share that stays at the token", _head("itself"), "share"),
+        "sink": _over_tokens("Share that goes to the first token", _head("sink"), "share", first=False),
+        "entropy": _over_tokens("Entropy of attention", _head("entropy"), "nats", "amount", False),
+        "itself": _over_tokens("Share that stays at the token", _head("itself"), "share", first=False),
         "gate": _over_tokens("Output gate", _head("gate"), "share"),
         "own": _score(0, "head's own"),
         "shared": _score(1, "shared"),

@@ -1,15 +1,10 @@
 """What the Live tab and the Lab show is what was measured."""
 
-import numpy as np
 import pytest
 import torch
 
 from app import readout
-from app.parts.lab import Pictures
-from app.parts.plots import heat, layer_labels, ramp
 from app.runner import Runner
-from app.runs import Runs
-from app.state import State
 from diagrams import spec
 from model import load, trace
 from model.presets import preset
@@ -78,42 +73,3 @@ def test_expert_counts_and_a_tokens_choice_are_those_of_the_router(run, passed):
 def test_a_token_of_an_earlier_longer_prompt_is_ignored(run):
     charts = readout.charts(run, readout.place(run, "moe_router", 4, None), 999)
     assert len(charts) == 1
-
-
-def test_the_lab_draws_the_measured_arrays(run):
-    runs = Runs(State(), Runner(), lambda coroutine: None)
-    pictures = Pictures(runs)
-    pictures.show(run)
-    np.testing.assert_array_equal(pictures._residual.source.data["image"][0], run.readings.residual.rms)
-    np.testing.assert_array_equal(pictures._routing.source.data["image"][0], run.readings.counts)
-    assert pictures._routing.source.data["y"] == [run.config.dense_layers - 0.5]
-    depth = pictures._depth.source.data["image"][0]
-    np.testing.assert_allclose(np.nansum(depth, 1), 1, rtol=1e-5)
-    assert all("random weights" in words.object for words in pictures._words)
-    assert "18 × 3 = 54" in " ".join(pictures._words[1].object.split())
-
-
-def test_cells_are_centred_on_their_numbers_with_the_first_row_on_top():
-    drawn = heat("token", "value", "0")
-    drawn.show(np.zeros((3, 4)), ["a", "b", "c"], [], (1, 0))
-    assert (drawn.plot.x_range.start, drawn.plot.x_range.end) == (-0.5, 3.5)
-    assert (drawn.plot.y_range.start, drawn.plot.y_range.end) == (3.5, 0.5)
-    assert drawn.plot.yaxis[0].major_label_overrides == {1: "a", 2: "b", 3: "c"}
-
-
-def test_labels_of_the_picture_before_are_gone():
-    drawn = heat("token", "value", "0")
-    drawn.show(np.zeros((1, 2)), ["a"], ["x", "y"])
-    drawn.show(np.zeros((1, 50)), ["a"], [])
-    assert drawn.plot.xaxis[0].major_label_overrides == {0: "0", 1: "1"}  # BokehJS would keep x and y
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_ramp_goes_one_way_in_brightness(dark):
-    light = [sum(int(c[i : i + 2], 16) for i in (1, 3, 5)) for c in ramp(dark)]
-    assert len(light) == 256
-    assert light == sorted(light, reverse=not dark)
-
-
-def test_layers_are_named_by_number_and_kind():
-    assert layer_labels(preset("k3-random"), [0, 3]) == ["KDA dense 0", "MLA 3"]

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from app.parts.dock import EXAMPLES, chip, result
+from app.parts.dock import EXAMPLES, result
+from app.pieces import chip
 from app.runner import LIMIT, Runner
 from app.runs import Runs, summary
 from app.spec import RunSpec

@@ -1,0 +1,73 @@
+"""The browser's side of the Lab, without the plots: its row, heads of plots, tokens, changes."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import param
+from panel.custom import JSComponent
+
+from app.parts.dock import read
+
+_STYLE = [read("lab.css")]
+
+
+class _Part(JSComponent):
+    """Sends each message of the browser, a dict, to the function it was made with."""
+
+    __abstract = True
+
+    def __init__(self, on_message: Callable[[dict], None], **params):
+        super().__init__(sizing_mode="stretch_width", margin=0, **params)
+        self._on_message = on_message
+
+    def _handle_msg(self, data) -> None:
+        if isinstance(data, dict):
+            self._on_message(data)
+
+
+class Bar(_Part):
+    """Tabs of the Lab, and what is looked at in all of its pictures."""
+
+    views = param.List([], doc="[key, title]")
+    view = param.String("tokens")
+    chosen = param.Dict(
+        {"layers": [], "layer": None, "heads": 0, "head": 0, "token": 0, "tokens": 1, "text": "", "runs": [],
+         "against": ""}
+    )  # fmt: skip
+
+    _esm = read("dom.js", "lab_bar.js")
+    _stylesheets: ClassVar = _STYLE
+
+
+class Head(_Part):
+    """What stands over a plot; `file` is handed to the visitor as a download."""
+
+    about = param.Dict({}, doc="title, source, random, note, choices, choice, problem")
+    file = param.Dict({}, doc="name, mime, data in base64, n that makes each one new")
+
+    _esm = read("dom.js", "lab_head.js")
+    _stylesheets: ClassVar = _STYLE
+
+
+class Strip(_Part):
+    """Every token with its probability, and what the model expects after the chosen one."""
+
+    tokens = param.Dict({}, doc="rows, vocab, summary, random")
+    next = param.Dict({}, doc="token, rows")
+    token = param.Integer(0)
+
+    _esm = read("dom.js", "lab_tokens.js")
+    _stylesheets: ClassVar = _STYLE
+
+
+class Changes(_Part):
+    """The form for interventions and the list of those that were made."""
+
+    parts = param.Dict({}, doc="kinds, places, layers, output, top_k")
+    runs = param.List([], doc="[id, label] of runs to patch from")
+    changes = param.List([], doc="phrases, in the order in which they apply")
+    undoable = param.Boolean(False)
+    problem = param.String("")
+
+    _esm = read("dom.js", "lab_changes.js")
+    _stylesheets: ClassVar = _STYLE

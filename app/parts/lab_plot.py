@@ -1,0 +1,67 @@
+"""A place of the Lab: a head with words and menus over one plot."""
+
+import base64
+from collections.abc import Callable
+
+import panel as pn
+
+from app.lab_views import Slot
+from app.parts.lab_parts import Head
+from app.parts.plots import Plot
+from app.picture_files import MIME, file_of
+from app.state import State
+from model.measure.picture import Picture
+
+TokenAt = Callable[[int], int]
+
+
+class Place:
+    """Shows one picture of a slot at a time; tells what was chosen, saves it as it is shown."""
+
+    def __init__(
+        self, state: State, on_choice: Callable[[str], None], on_tap: Callable[[Picture, int, int], None]
+    ):
+        self._state, self._on_choice = state, on_choice
+        self.head = Head(self._told)
+        self.drawn = Plot(lambda row, column: on_tap(self.drawn.picture, row, column))
+        self._pane = pn.pane.Bokeh(self.drawn.plot, sizing_mode="stretch_width", margin=0)
+        self.view = pn.Column(self.head, self._pane, sizing_mode="stretch_width", margin=0, visible=False)
+        self.drawn.colour(state.dark)
+
+    def offer(self, slot: Slot, choice: str) -> None:
+        """Take the place of a slot: its width and its choices."""
+        self.view.styles = {"flex": "1 1 400px" if slot.half else "1 1 100%", "min-width": "min(100%, 360px)"}
+        self.view.visible = True
+        choices = [[c.key, c.label] for c in slot.choices]
+        self.head.about = {**self.head.about, "choices": choices, "choice": choice}
+
+    def show(self, picture: Picture, random: bool) -> None:
+        self.drawn.show(picture)
+        self._pane.visible = True
+        self.head.about = {
+            **self.head.about,
+            "title": picture.title,
+            "source": picture.source.replace(", random weights", ""),
+            "random": random,
+            "note": picture.note,
+            "problem": "",
+        }
+
+    def refuse(self, why: str) -> None:
+        """A sentence where the picture would be."""
+        self._pane.visible = False
+        title = self.head.about.get("title", "")
+        self.head.about = {**self.head.about, "title": title, "note": "", "problem": why}
+
+    def hide(self) -> None:
+        self.view.visible = False
+
+    def _told(self, data: dict) -> None:
+        match data:
+            case {"choice": str(key)}:
+                self._on_choice(key)
+            case {"save": str(form)} if form in MIME and self.drawn.picture is not None:
+                name, content = file_of(self.drawn.picture, form, self._state.dark)
+                data = base64.b64encode(content).decode()
+                count = self.head.file.get("n", 0) + 1
+                self.head.file = {"name": name, "mime": MIME[form], "data": data, "n": count}

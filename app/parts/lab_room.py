@@ -1,0 +1,246 @@
+"""The Lab after a run: which pictures are wanted, made by the runner's threads and shown one by one."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from functools import partial
+
+import panel as pn
+
+from app import html, lab_words
+from app.lab_views import VIEWS, At, Choice, Slot, chosen_layer, draw, draw_difference
+from app.parts.dock import read
+from app.parts.images import images
+from app.parts.lab_change import change_form
+from app.parts.lab_parts import Bar, Strip
+from app.parts.lab_plot import Place
+from app.runner import Run, Whole
+from app.runs import PLAIN, Runs
+from model.measure.picture import Picture
+
+GONE = "This run is no longer whole in memory: press Run in the dock to see inside it again."
+TITLES = [[key, view.title] for key, view in VIEWS.items()]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """All that the open view depends on; equal sights show the same."""
+
+    run: Run
+    whole: Whole
+    other: Whole | None
+    view: str
+    at: At
+    choices: tuple[str, ...]
+
+
+class Room:
+    """The row, the words and the places of pictures; all views share the places."""
+
+    def __init__(self, runs: Runs):
+        self._runs, self._state = runs, runs.state
+        self._sight: Sight | None = None
+        self._chosen: dict[tuple[str, int], str] = {}  # picture of each slot
+        self._bar = Bar(self._told, views=TITLES)
+        self._strip = Strip(self._told)
+        self._words = pn.pane.HTML(stylesheets=[read("lab.css")], sizing_mode="stretch_width", margin=(4, 0))
+        self._places: list[Place] = []
+        self._grid = pn.FlexBox(gap="12px 20px", margin=0, sizing_mode="stretch_width")
+        # a column each: parts have a style of their own that `visible` does not reach
+        self._for_tokens = pn.Column(self._strip, sizing_mode="stretch_width", margin=0)
+        self._images = pn.Column(images(runs), sizing_mode="stretch_width", margin=0)
+        self.view = pn.Column(
+            self._bar, change_form(runs), self._words, self._for_tokens, self._grid, self._images,
+            sizing_mode="stretch_width", margin=(4, 20, 20, 20),
+        )  # fmt: skip
+
+    def look(self) -> None:
+        """Show what the state asks for; what is already shown stays as it is."""
+        run = self._runs.run
+        whole = self._runs.runner.whole(run.id)
+        if whole is None:
+            self._sight = None
+            self._words.object = html.render("lab_words.html", facts=[], report=[], problem=GONE, names=None)
+            return
+        sight = self._wanted(run, whole)
+        self._follow(sight)
+        if sight != self._sight:
+            fresh = self._sight is None or self._sight.run is not run
+            self._sight = sight
+            if fresh:
+                self._strip.tokens = lab_words.tokens(run)
+            pn.state.execute(partial(self._draw, sight))
+
+    def _wanted(self, run: Run, whole: Whole) -> Sight:
+        state, other = self._state, self._runs.reference
+        name, _, own = state.lab.partition(":")
+        view = VIEWS[name]
+        same = state.model == run.spec.model
+        layer = chosen_layer(view, run.config, int(own) if own else None, state.layer if same else None)
+        heads = view.heads(run.config)
+        head = state.head if state.head is not None and state.head < heads else 0
+        last = len(run.pieces) - 1
+        token = last if state.token is None else min(state.token, last)
+        choices = tuple(self._choice(name, i, slot).key for i, slot in enumerate(view.slots))
+        theirs = self._runs.runner.whole(other.id) if other else None
+        return Sight(run, whole, theirs, name, At(layer, head if heads else None, token), choices)
+
+    def _choice(self, view: str, index: int, slot: Slot) -> Choice:
+        wanted = self._chosen.get((view, index))
+        return next((c for c in slot.choices if c.key == wanted), slot.choices[0])
+
+    def _follow(self, sight: Sight) -> None:
+        """Everything that answers at once: the row, the chips, the theme, the lines in the plots."""
+        view, at, run = VIEWS[sight.view], sight.at, sight.run
+        layers = [[i, f"{i} {run.config.kinds[i].upper()}"] for i in view.layers(run.config)]
+        self._bar.param.update(
+            view=sight.view,
+            chosen={
+                "layers": layers, "layer": at.layer, "heads": view.heads(run.config), "head": at.head,
+                "token": at.token, "tokens": len(run.pieces), "text": run.pieces[at.token].text,
+                "runs": comparable(self._runs), "against": self._state.against,
+            },
+        )  # fmt: skip
+        self._strip.token = at.token
+        self._for_tokens.visible = sight.view == "tokens"
+        self._images.visible = sight.view == "tokens"
+        for i in range(len(self._places), len(view.slots)):
+            self._places.append(Place(self._state, partial(self._choose, i), self._tapped))
+            self._grid.append(self._places[i].view)
+        for i, place in enumerate(self._places):
+            if i < len(view.slots):
+                place.offer(view.slots[i], sight.choices[i])
+            else:
+                place.hide()
+            place.drawn.colour(self._state.dark)
+
+    async def _draw(self, sight: Sight) -> None:
+        """Words and pictures of a sight, unless another one is wanted meanwhile."""
+        view = VIEWS[sight.view]
+        made = [partial(_words, sight, self._runs.runner.tokenizer(sight.run.spec.model).piece)]
+        made += [
+            partial(_picture, sight, slot, self._choice(sight.view, i, slot))
+            for i, slot in enumerate(view.slots)
+        ]
+        for i, make in enumerate(made):
+            found = await asyncio.wrap_future(self._runs.runner.measuring.submit(make))
+            if sight != self._sight:
+                return
+            pn.state.execute(partial(self._show, sight, i - 1, found), schedule=True)
+
+    def _show(self, sight: Sight, index: int, found) -> None:
+        if sight != self._sight:
+            return
+        if index < 0:
+            self._words.object, self._strip.next = found
+        elif isinstance(found, str):
+            self._places[index].refuse(found)
+        else:
+            place = self._places[index]
+            place.show(found, sight.run.random_weights)
+            place.drawn.mark(*_marks(found, sight.at))
+
+    def _choose(self, index: int, key: str) -> None:
+        self._chosen[self._sight.view, index] = key
+        self.look()
+
+    def _told(self, data: dict) -> None:
+        state, run = self._state, self._runs.run
+        match data:
+            case {"view": str(name)} if name in VIEWS:
+                state.lab = name
+            case {"layer": int(layer)} if 0 <= layer < run.config.layers:
+                self._set_layer(layer)
+            case {"head": int(head)} if head >= 0:
+                state.head = head
+            case {"token": int(token)} if 0 <= token < len(run.pieces):
+                state.token = token
+            case {"against": str(chosen)} if chosen in dict(comparable(self._runs)):
+                state.against = chosen
+
+    def _set_layer(self, layer: int) -> None:
+        state = self._state
+        view = state.lab.partition(":")[0]
+        if state.model == self._runs.run.spec.model:
+            state.param.update(layer=layer, lab=view)
+        else:
+            state.lab = f"{view}:{layer}"
+
+    def _tapped(self, picture: Picture, row: int, column: int) -> None:
+        """A click in a plot chooses what its row and its column stand for."""
+        top, bottom, left, right = picture.numbers
+        if not (top <= row <= bottom and left <= column <= right):
+            return
+        for number, first, word, names in (
+            (row, top, picture.down, picture.rows),
+            (column, left, picture.across, picture.columns),
+        ):
+            if word == "token" and not (self._sight.other and picture.title.endswith("difference")):
+                self._told({"token": number})
+            elif word.endswith("head"):
+                self._told({"head": number})
+            elif "layer" in word and number - first < len(names):
+                self._tapped_layer(names[number - first])
+
+    def _tapped_layer(self, name: str) -> None:
+        if found := re.search(r"(\d+)$", name):
+            self._set_layer(int(found[1]))
+
+
+def comparable(runs: Runs) -> list[list[str]]:
+    """What the run on show can be compared with: value and label."""
+    run = runs.run
+    plain = [[PLAIN, "the run without changes"]] if run.spec.changes else []
+    known = [
+        [other.id, label(other)]
+        for other in runs.history
+        if other.id != run.id and other.spec.model == run.spec.model
+    ]
+    chosen = runs.state.against
+    if chosen and chosen not in dict([*plain, *known]):
+        known.append([chosen, f"run {chosen}"])
+    return [["", "nothing"], *plain, *known]
+
+
+def label(run: Run) -> str:
+    """A run in a menu."""
+    prompt = run.spec.prompt if len(run.spec.prompt) <= 24 else run.spec.prompt[:23] + "…"
+    count = len(run.changes)
+    return f"“{prompt}”" + (f", {count} change{'s' if count > 1 else ''}" if count else "")
+
+
+def _picture(sight: Sight, slot: Slot, choice: Choice) -> Picture | str:
+    try:
+        if sight.other is not None:
+            return draw_difference(sight.whole, sight.other, slot, choice, sight.at)
+        return draw(sight.whole, slot, choice, sight.at)
+    except ValueError as error:
+        text = str(error)
+        return text[:1].upper() + text[1:]
+
+
+def _words(sight: Sight, piece) -> tuple[str, dict]:
+    report, problem = [], ""
+    try:
+        if sight.other is not None:
+            report = lab_words.report(sight.whole, sight.other, sight.run.pieces)
+    except ValueError as error:
+        problem = str(error)
+    names = sight.other and (sight.whole.source, "".join(sight.other.pieces[:24]))
+    facts = lab_words.facts(sight.whole, sight.view, sight.at)
+    said = html.render("lab_words.html", facts=facts, report=report, problem=problem, names=names)
+    expected = lab_words.expected(sight.whole, sight.at.token, piece) if sight.view == "tokens" else {}
+    return said, expected
+
+
+def _marks(picture: Picture, at: At) -> tuple[int | None, int | None]:
+    """Row and column at which the chosen token, head or layer is."""
+    top, bottom, left, right = picture.numbers
+    ends = ((picture.down, top, bottom, picture.rows), (picture.across, left, right, picture.columns))
+    found = []
+    for word, first, last, names in ends:
+        number = {"token": at.token, "head": at.head}.get(word.rpartition(" ")[2])
+        if word == "layer" and at.layer is not None:
+            number = next((first + i for i, n in enumerate(names) if n.endswith(f" {at.layer}")), None)
+        found.append(number if number is not None and first <= number <= last else None)
+    return found[0], found[1]

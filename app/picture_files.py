@@ -1,0 +1,46 @@
+"""A picture as a file: exactly what is on the page, in the format that is asked for."""
+
+import io
+import re
+
+import numpy as np
+
+from diagrams.drawing.png import to_png
+from diagrams.plot_svg import plot_svg
+from model.measure.picture import Picture
+
+MIME = {"PNG": "image/png", "SVG": "image/svg+xml", "CSV": "text/csv", "NPZ": "application/octet-stream"}
+
+
+def file_of(picture: Picture, form: str, dark: bool) -> tuple[str, bytes]:
+    """Name and bytes. ValueError for a format there is not."""
+    if form not in MIME:
+        raise ValueError(f"there is no format {form!r}; expected {', '.join(MIME)}")
+    words = re.sub(r"[^a-z0-9]+", "-", f"{picture.source} {picture.title}".lower()).strip("-")
+    return f"{words}.{form.lower()}", _bytes(picture, form, dark)
+
+
+def _bytes(picture: Picture, form: str, dark: bool) -> bytes:
+    match form:
+        case "SVG":
+            return plot_svg(picture, dark).encode()
+        case "PNG":
+            return to_png(plot_svg(picture, dark))
+        case "CSV":
+            return picture.csv().encode()
+    file = io.BytesIO()
+    absent = np.zeros(picture.image.shape, dtype=bool) if picture.absent is None else picture.absent
+    words = {
+        name: np.array(getattr(picture, name)) for name in ("title", "source", "value", "down", "across")
+    }
+    np.savez_compressed(
+        file,
+        image=picture.image,
+        absent=absent,
+        span=np.array(picture.numbers),
+        range=np.array(picture.range),
+        rows=np.array(list(picture.rows), dtype=str),
+        columns=np.array(list(picture.columns), dtype=str),
+        **words,
+    )
+    return file.getvalue()

@@ -1,0 +1,12 @@
+"""Tokens as the browser draws them."""
+
+from model.tokenizer import Piece
+
+
+def chip(piece: Piece) -> list:
+    """[id, visible text, kind]: kind is special, space, byte (not a character by itself) or empty."""
+    if piece.special:
+        return [piece.id, piece.text, "special"]
+    if piece.raw.isspace():
+        return [piece.id, piece.text.replace(" ", "␣"), "space"]
+    return [piece.id, piece.text, "byte" if piece.part else ""]

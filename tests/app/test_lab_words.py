@@ -1,0 +1,97 @@
+"""What the Lab says in words, and what its form for interventions means."""
+
+import pytest
+
+from app import lab_changes, lab_words
+from app.lab_views import VIEWS, At
+from app.runner import Runner
+from model.config import Config
+from model.intervene import Intervention
+from model.presets import preset
+
+TEXT = "words about words"
+ZERO = '[{"do":"zero","layer":3,"place":"attention","what":"sublayer"}]'
+
+
+@pytest.fixture(scope="module")
+def runner():
+    runner = Runner()
+    yield runner
+    runner.close()
+
+
+@pytest.fixture(scope="module")
+def runs(runner):
+    return [runner.submit("k3-random", TEXT, (), do).future.result(timeout=60) for do in ("", ZERO)]
+
+
+def test_the_report_of_an_intervention_says_where_the_runs_part(runner, runs):
+    plain, changed = (runner.whole(run.id) for run in runs)
+    said = dict(lab_words.report(changed, plain, runs[1].pieces))
+    assert said["first layer that differs"] == "3"
+    assert said["tokens in common"] == "17 of 17"
+    assert said["loss"].endswith("nats")
+
+
+def test_a_run_does_not_differ_from_itself(runner, runs):
+    whole = runner.whole(runs[0].id)
+    said = dict(lab_words.report(whole, whole, runs[0].pieces))
+    assert said["first layer that differs"] == "none"
+    assert said["another likeliest next token"] == "0"
+    assert said["experts that both chose"] == "100%"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_has_its_numbers(runner, runs, view):
+    layers = VIEWS[view].layers(runs[0].config)
+    found = dict(lab_words.facts(runner.whole(runs[0].id), view, At(layers[0] if layers else None, 0, 3)))
+    if view == "routing":
+        assert found["choices"] == "17 tokens × 3 = 51"
+    if view == "memory":
+        assert float(found["recurrent = chunked = step by step, largest error"]) < 1e-5
+    assert bool(found) == (view != "tokens")
+
+
+def test_the_tokens_say_that_nothing_predicts_the_first(runs):
+    said = lab_words.tokens(runs[0])
+    assert said["rows"][0] == ["w", "", ord("w"), None, None, None]
+    assert 0 < said["rows"][1][3] < 1
+    assert said["random"]
+
+
+def test_what_is_expected_marks_what_came(runner, runs):
+    whole = runner.whole(runs[0].id)
+    said = lab_words.expected(whole, 3, runner.tokenizer("k3-random").piece, count=272)
+    assert len(said["rows"]) == 272
+    assert [row[0] for row in said["rows"] if row[3]] == ["s"]
+
+
+def test_a_filled_form_is_an_intervention():
+    form = {"what": "head", "do": "noise", "layer": "3", "index": "2", "tokens": "0, 4-6", "amount": "0.5"}
+    assert lab_changes.read(form) == Intervention("head", "noise", 3, 2, tokens=(0, 4, 5, 6), amount=0.5)
+    form = {"what": "decay", "do": "clamp", "layer": "", "index": "", "low": "0.5", "high": "1"}
+    assert lab_changes.read(form) == Intervention("decay", "clamp", low=0.5)
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ({"what": "head", "do": "zero", "layer": "x", "index": "0"}, "whole number"),
+        ({"what": "head", "do": "zero", "layer": "3"}, "index is missing"),
+        ({"what": "token", "do": "zero", "tokens": "a"}, "numbers such as"),
+        ({"what": "decay", "do": "clamp", "low": "nan"}, "shares"),
+        ({}, "cannot change"),
+    ],
+)
+def test_a_form_that_means_nothing_says_why(form, why):
+    with pytest.raises(ValueError, match=why):
+        lab_changes.read(form)
+
+
+def test_the_form_offers_what_a_model_has():
+    config: Config = preset("k3-random")
+    said = lab_changes.parts(config)
+    assert [row["heads"] for row in said["layers"]] == [5, 5, 5, 6, 5, 5, 5, 6, 6]
+    assert said["layers"][0]["experts"] == 0
+    assert said["layers"][0]["attention"] == 0  # layer 0 reads the embedding as it is
+    assert "mix" not in lab_changes.parts(preset("kimi-linear-48b"))["kinds"]

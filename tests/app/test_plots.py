@@ -1,0 +1,117 @@
+"""The heat map of the Lab: the values, names and colours of a picture, in one figure changed in place."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from app.parts.plots import LABELLED, Plot
+from app.picture_files import file_of
+from model.measure.colours import NAN, ramp
+from model.measure.picture import Picture
+
+
+def picture(**more):
+    given = {
+        "title": "x",
+        "image": np.arange(12.0).reshape(3, 4),
+        "down": "layer",
+        "across": "token",
+        "value": "v",
+    }
+    return Picture(**given | more)
+
+
+def plot(shown):
+    drawn = Plot(lambda row, column: None)
+    drawn.show(shown)
+    return drawn
+
+
+def test_cells_are_centred_on_their_numbers_with_the_first_row_on_top():
+    drawn = plot(picture(rows=["a", "b", "c"], span=(1, 3, 0, 3)))
+    assert (drawn.plot.x_range.start, drawn.plot.x_range.end) == (-0.5, 3.5)
+    assert (drawn.plot.y_range.start, drawn.plot.y_range.end) == (3.5, 0.5)
+    assert drawn.plot.yaxis[0].major_label_overrides == {1: "a", 2: "b", 3: "c"}
+
+
+def test_labels_of_the_picture_before_are_gone():
+    drawn = plot(picture(image=np.zeros((1, 2)), columns=["x", "y"]))
+    drawn.show(picture(image=np.zeros((1, LABELLED + 1)), columns=["z"] * (LABELLED + 1)))
+    assert drawn.plot.xaxis[0].major_label_overrides == {0: "0", 1: "1"}  # BokehJS would keep x and y
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_range_and_colours_are_those_of_the_files(dark):
+    signed = picture(image=np.array([[-3.0, 1.0], [0.0, 2.0]]), meaning="signed")
+    drawn = plot(signed)
+    drawn.colour(dark)
+    assert (drawn.mapper.low, drawn.mapper.high) == signed.range == (-3.0, 3.0)
+    assert list(drawn.mapper.palette) == ramp("signed", dark)
+    assert drawn.mapper.high_color == NAN[dark]
+
+
+def test_a_logarithmic_picture_is_sent_as_logarithms_and_zero_as_the_least():
+    drawn = plot(picture(log=True))
+    image, low, high = drawn.source.data["image"][0], *drawn.picture.range
+    assert image[0, 0] == -np.inf
+    np.testing.assert_allclose(np.exp(image[0, 1:]), [1, 2, 3], rtol=1e-6)
+    np.testing.assert_allclose(np.exp([drawn.mapper.low, drawn.mapper.high]), [low, high])
+    np.testing.assert_allclose(np.exp(drawn._bar.ticker.ticks)[[0, -1]], [low, high])
+    drawn.show(picture())
+    assert (drawn.mapper.low, drawn.mapper.high, drawn.source.tags) == (0, 11, [False])
+
+
+def test_absent_cells_and_values_that_are_no_number_are_told_apart():
+    image = np.array([[1.0, np.nan], [2.0, 3.0]], dtype=np.float32)
+    absent = np.array([[False, False], [True, False]])
+    sent = plot(picture(image=image, absent=absent)).source.data["image"][0]
+    assert sent[0, 1] == np.inf
+    assert np.isnan(sent[1, 0])
+    assert (sent[0, 0], sent[1, 1]) == (1, 3)
+
+
+def test_the_pointer_says_number_and_text_of_a_token_and_the_tokens_of_a_pooled_cell():
+    drawn = plot(picture(columns=["a", " ", "c", "d"]))
+    assert drawn.column_names.data["text"] == ["0  a", "1  ␣", "2  c", "3  d"]
+    drawn.show(picture(span=(0, 2, 0, 7)))
+    assert drawn.column_names.data["text"] == ["0-1", "2-3", "4-5", "6-7"]
+    assert drawn.column_names.tags == [-0.5, 2.0]
+
+
+def test_a_line_points_at_the_chosen_column_or_at_none():
+    drawn = plot(picture())
+    drawn.mark(None, 2)
+    assert (drawn.row.visible, drawn.column.visible, drawn.column.location) == (False, True, 2)
+
+
+def test_a_figure_is_changed_and_never_built_again():
+    drawn = plot(picture())
+    figure, source = drawn.plot, drawn.source
+    drawn.show(picture(image=np.zeros((79, 119)), marks=[(0, 39, "0")]))
+    assert drawn.plot is figure
+    assert drawn.source is source
+    assert not figure.xaxis[0].visible
+
+
+@pytest.mark.parametrize("form", ["PNG", "SVG", "CSV", "NPZ"])
+def test_a_file_holds_what_is_shown(form):
+    shown = picture(title="Size, layer 3", source="k3-random, random weights", rows=["a", "b", "c"])
+    name, content = file_of(shown, form, dark=False)
+    assert name == f"k3-random-random-weights-size-layer-3.{form.lower()}"
+    if form == "CSV":
+        rows = list(csv.reader(io.StringIO(content.decode())))
+        np.testing.assert_array_equal(np.array(rows)[1:, 1:].astype(float), shown.image)
+    if form == "NPZ":
+        found = np.load(io.BytesIO(content))
+        np.testing.assert_array_equal(found["image"], shown.image)
+        assert tuple(found["range"]) == shown.range
+        assert str(found["source"]) == shown.source
+    if form == "SVG":
+        assert b"random weights" in content
+
+
+def test_a_format_there_is_not_is_refused():
+    with pytest.raises(ValueError, match="expected PNG, SVG, CSV, NPZ"):
+        file_of(picture(), "GIF", dark=False)

@@ -1,0 +1,101 @@
+"""The Lab in a real browser: its views, the token in focus, files, interventions and links."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+VIEWS = {
+    "Tokens": ("Probability of the next token",),
+    "Routing": ("Tokens per expert", "Experts of each token, layer 1", "Margin of the cut"),
+    "Memory": ("Half-life of the memory", "Size of the memory, layer 0", "Read-out of layer 0, head 0"),
+    "Attention": ("Attention of layer 3, all heads", "Attention of layer 3, head 0"),
+    "Depth": ("Where each mix reads", "Who made the logit", "Size of the running sum"),
+}
+PATIENT = 60_000  # ms; a first run loads the model
+
+
+def lab(page):
+    return page.get_by_role("tabpanel", name="Lab")
+
+
+def shown(page, *titles: str) -> None:
+    for title in titles:
+        heading = lab(page).get_by_role("heading", name=re.compile("^" + re.escape(title)))
+        expect(heading.first).to_be_visible(timeout=PATIENT)
+
+
+def open_view(page, name: str) -> None:
+    lab(page).get_by_role("tab", name=name).click()
+    shown(page, *VIEWS[name])
+
+
+def test_every_view_opens_and_follows_the_token_layer_and_head(visit):
+    page = visit("?view=lab&prompt=six%20views")
+    shown(page, *VIEWS["Tokens"])
+    for name in list(VIEWS)[1:]:
+        open_view(page, name)
+        expect(page).to_have_url(re.compile(f"lab={name.lower()}"))
+    open_view(page, "Memory")
+    lab(page).get_by_label("Layer", exact=True).select_option("4")
+    lab(page).get_by_label("Head", exact=True).select_option("3")
+    page.get_by_role("group", name="Tokens of the prompt").get_by_role("button").nth(2).click()
+    shown(page, "Memory of layer 4, head 3, after token 2", "Read-out of layer 4, head 3")
+    expect(page).to_have_url(re.compile("lab=memory:4|lab=memory%3A4"))
+    expect(page).to_have_url(re.compile("token=2&head=3"))
+    expect(lab(page).get_by_text("random weights").first).to_be_visible()
+
+
+@pytest.mark.parametrize("form", ["SVG", "CSV"])
+def test_a_plot_is_saved_as_it_is_shown(visit, form):
+    page = visit("?view=lab&lab=routing&prompt=save%20me")
+    shown(page, *VIEWS["Routing"])
+    with page.expect_download(timeout=PATIENT) as download:
+        lab(page).get_by_label("Save Tokens per expert").select_option(form)
+    assert download.value.suggested_filename == f"k3-random-random-weights-tokens-per-expert.{form.lower()}"
+    text = Path(download.value.path()).read_text()
+    assert "<svg" in text if form == "SVG" else text.startswith("layer / expert,0,1")
+
+
+def test_an_intervention_changes_the_run_and_its_link_brings_it_back(visit, browser):
+    page = visit("?view=lab&prompt=change%20me")
+    shown(page, *VIEWS["Tokens"])
+    lab(page).get_by_text("Change the pass").click()
+    lab(page).get_by_label("What").select_option("sublayer")
+    lab(page).get_by_label("Layer", exact=True).select_option("3")
+    lab(page).get_by_role("button", name="Add and run").click()
+    report = lab(page).get_by_test_id("lab-difference")
+    expect(report).to_contain_text("another likeliest next token", timeout=PATIENT)
+    expect(report).to_contain_text("first layer that differs 3")
+    shown(page, "Probability of the next token, difference")
+    expect(page).to_have_url(re.compile("do=.*against=plain"))
+    context = browser.new_context()
+    other = visit("?" + page.url.partition("?")[2], context)
+    shown(other, "Probability of the next token, difference")
+    expect(lab(other).get_by_test_id("lab-difference")).to_contain_text("first layer that differs 3")
+    expect(
+        lab(other).get_by_role("button", name="Remove: zero attention sublayer in layer 3")
+    ).to_be_visible()
+    context.close()
+    lab(page).get_by_role("button", name="Undo").click()
+    expect(report).to_have_count(0, timeout=PATIENT)
+    expect(page).not_to_have_url(re.compile("do="))
+
+
+def test_two_runs_are_compared_where_their_tokens_agree(visit):
+    page = visit("?view=lab&prompt=the%20first%20one")
+    shown(page, *VIEWS["Tokens"])
+    page.get_by_role("textbox", name="Prompt").fill("the second one")
+    page.get_by_role("button", name="Run", exact=True).click()
+    compare = lab(page).get_by_label("Compare with")
+    expect(compare).to_contain_text("“the first one”", timeout=PATIENT)
+    compare.select_option(label="“the first one”")
+    expect(lab(page).get_by_test_id("lab-difference")).to_contain_text("tokens in common", timeout=PATIENT)
+    shown(page, "Probability of the next token, difference")
+
+
+def test_a_phone_holds_the_lab_without_scrolling_sideways(visit, phone):
+    page = visit("?view=lab&lab=attention&prompt=phone", phone)
+    shown(page, *VIEWS["Attention"])
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

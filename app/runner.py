@@ -29,7 +29,7 @@ WAITING = 8  # jobs per model that may stand in line
 REMEMBERED = 48  # results in memory, about 1 MB each at most
 WHOLE = 2 * LIMIT  # tokens of the passes that are kept whole, 65 KB each: enough to compare two long ones
 MEASURING = 2  # threads that draw pictures of kept passes
-RUNNABLE = (*(name for name in PRESETS if name not in META_ONLY), *TRAINED)
+RUNNABLE = (*TRAINED, *(name for name in PRESETS if name not in META_ONLY))
 
 
 class Cancelled(Exception):

@@ -6,7 +6,7 @@ export function render({ model, el }) {
   el.append(h("div", { class: "bar" }, tabs, choosers))
 
   const select = (name, options, value, told) => {
-    const box = h("select", { onchange: () => told(box.value) },
+    const box = h("select", { "aria-label": name, onchange: () => told(box.value) },
       ...options.map(([key, text]) => h("option", { value: key }, text)))
     box.value = String(value ?? "")
     return h("label", {}, h("span", {}, name), box)
@@ -29,7 +29,7 @@ export function render({ model, el }) {
   }
   const draw = () => {
     const { layers, layer, heads, head, runs, against, token, tokens } = model.chosen
-    const number = h("input", { type: "number", min: "0", max: String(tokens - 1), value: String(token),
+    const number = h("input", { type: "number", "aria-label": "Token", min: "0", max: String(tokens - 1), value: String(token),
       onchange: () => send({ token: Number(number.value) }) })
     choosers.replaceChildren(...[
       layers.length ? select("Layer", layers, layer, (value) => send({ layer: Number(value) })) : null,

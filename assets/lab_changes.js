@@ -18,14 +18,14 @@ export function render({ model, el }) {
   let now = { what: "head", do: "zero", layer: 0, index: 0, place: "attention", tokens: "", amount: 1, low: 0, high: 1, experts: "", run: "" }
 
   const select = (name, key, options) => {
-    const box = h("select", { onchange: () => { now[key] = box.value; draw_fields() } },
+    const box = h("select", { "aria-label": `${name} of the change`, onchange: () => { now[key] = box.value; draw_fields() } },
       ...options.map(([value, text]) => h("option", { value }, text)))
     if (!options.some(([value]) => String(value) === String(now[key]))) now[key] = String(options[0]?.[0] ?? "")
     box.value = String(now[key])
     return h("label", {}, h("span", {}, name), box)
   }
   const input = (name, key, more) => {
-    const box = h("input", { value: String(now[key]), oninput: () => { now[key] = box.value }, ...more })
+    const box = h("input", { "aria-label": `${name} of the change`, value: String(now[key]), oninput: () => { now[key] = box.value }, ...more })
     return h("label", {}, h("span", {}, name), box)
   }
   const numbers = (count) => Array.from({ length: count }, (_, i) => [i, String(i)])

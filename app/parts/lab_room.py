@@ -44,8 +44,10 @@ class Room:
         self._bar = Bar(self._told, views=TITLES)
         self._strip = Strip(self._told)
         self._words = pn.pane.HTML(stylesheets=[read("lab.css")], sizing_mode="stretch_width", margin=(4, 0))
-        self._places: list[Place] = []
-        self._grid = pn.FlexBox(gap="12px 20px", margin=0, sizing_mode="stretch_width")
+        most = max(len(view.slots) for view in VIEWS.values())
+        self._places = [Place(self._state, partial(self._choose, i), self._tapped) for i in range(most)]
+        views = (place.view for place in self._places)
+        self._grid = pn.FlexBox(*views, gap="12px 20px", margin=0, sizing_mode="stretch_width")
         # a column each: parts have a style of their own that `visible` does not reach
         self._for_tokens = pn.Column(self._strip, sizing_mode="stretch_width", margin=0)
         self._images = pn.Column(images(runs), sizing_mode="stretch_width", margin=0)
@@ -104,9 +106,6 @@ class Room:
         self._strip.token = at.token
         self._for_tokens.visible = sight.view == "tokens"
         self._images.visible = sight.view == "tokens"
-        for i in range(len(self._places), len(view.slots)):
-            self._places.append(Place(self._state, partial(self._choose, i), self._tapped))
-            self._grid.append(self._places[i].view)
         for i, place in enumerate(self._places):
             if i < len(view.slots):
                 place.offer(view.slots[i], sight.choices[i])

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 from bokeh.models import (
-    BasicTicker,
     ColorBar,
     ColumnDataSource,
     CustomJSHover,
@@ -52,9 +51,7 @@ class Plot:
         self._image = self.plot.image(
             "image", "x", "y", "dw", "dh", source=self.source, color_mapper=self.mapper
         )
-        self._bar = ColorBar(
-            color_mapper=self.mapper, width=8, padding=4, ticker=BasicTicker(desired_num_ticks=4)
-        )
+        self._bar = ColorBar(color_mapper=self.mapper, width=8, padding=4, ticker=FixedTicker(ticks=[0, 1]))
         self._bar.formatter = CustomJSTickFormatter(args={"scale": self.source}, code=_TICK)
         self.plot.add_layout(self._bar, "right")
         self._marks = self.plot.text("x", "y", "text", source={"x": [], "y": [], "text": []})
@@ -84,7 +81,7 @@ class Plot:
             (self.plot.xaxis[0], columns, (left, right), picture.across),
         ):
             axis.axis_label, axis.visible = word, not picture.marks
-            _label(axis, names if len(names) == last - first + 1 else [], first)
+            _label(axis, names if len(names) == last - first + 1 else [], first, last)
         self.plot.xaxis[0].major_label_orientation = (
             "vertical" if any(len(text) > 2 for text in columns[:LABELLED]) else "horizontal"
         )
@@ -122,8 +119,7 @@ class Plot:
         ends = (math.log(low), math.log(high)) if picture.log else (low, high)
         palette = ramp(picture.meaning, self._dark)
         self.mapper.update(palette=palette, low=ends[0], high=ends[1], high_color=NAN[self._dark])
-        ticks = np.linspace(*ends, 4).tolist() if picture.log and high > low else []
-        self._bar.ticker = FixedTicker(ticks=ticks) if ticks else BasicTicker(desired_num_ticks=4)
+        self._bar.ticker.ticks = np.linspace(*ends, 5).tolist()
 
     def _names(self, picture: Picture) -> tuple[list[str], list[str]]:
         """What each row and each column is called, for the axes and the pointer."""
@@ -165,6 +161,8 @@ def _figure() -> figure:
     plot.toolbar.update(logo=None, autohide=True)
     plot.grid.visible = False
     plot.axis.major_tick_in = 0
+    for axis in plot.axis:
+        axis.ticker = FixedTicker(ticks=[])
     plot.axis.major_label_policy = NoOverlap(min_distance=0)
     return plot
 
@@ -201,11 +199,17 @@ def _height(picture: Picture) -> int:
     return max(130, min(460, 78 + (18 if down <= 24 else 12 if down <= 36 else 5) * down))
 
 
-def _label(axis, labels: list[str], first: int) -> None:
+def _step(count: int) -> int:
+    """Of numbers on an axis, so that about a dozen are said."""
+    return next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**6) if count / s <= 14)
+
+
+def _label(axis, labels: list[str], first: int, last: int) -> None:
     """Every label where there may be room for all, else numbers."""
     few = 0 < len(labels) <= LABELLED
-    ticks = list(range(first, first + len(labels)))
-    axis.ticker = FixedTicker(ticks=ticks) if few else BasicTicker(min_interval=1)
+    ticks = list(range(first, last + 1))
+    # a ticker is changed and never replaced: a model that is new may reach the browser after its first use
+    axis.ticker.ticks = ticks if few else ticks[:: _step(len(ticks))]
     # BokehJS keeps the labels of before that are not replaced: those become numbers again
     before = {i: str(i) for i in axis.major_label_overrides}
     axis.major_label_overrides = before | (dict(zip(ticks, labels, strict=True)) if few else {})

@@ -32,7 +32,7 @@ def open_view(page, name: str) -> None:
 
 
 def test_every_view_opens_and_follows_the_token_layer_and_head(visit):
-    page = visit("?view=lab&prompt=six%20views")
+    page = visit("?with=k3-random&view=lab&prompt=six%20views")
     shown(page, *VIEWS["Tokens"])
     for name in list(VIEWS)[1:]:
         open_view(page, name)
@@ -49,7 +49,7 @@ def test_every_view_opens_and_follows_the_token_layer_and_head(visit):
 
 @pytest.mark.parametrize("form", ["SVG", "CSV"])
 def test_a_plot_is_saved_as_it_is_shown(visit, form):
-    page = visit("?view=lab&lab=routing&prompt=save%20me")
+    page = visit("?with=k3-random&view=lab&lab=routing&prompt=save%20me")
     shown(page, *VIEWS["Routing"])
     with page.expect_download(timeout=PATIENT) as download:
         lab(page).get_by_label("Save Tokens per expert").select_option(form)
@@ -59,11 +59,11 @@ def test_a_plot_is_saved_as_it_is_shown(visit, form):
 
 
 def test_an_intervention_changes_the_run_and_its_link_brings_it_back(visit, browser):
-    page = visit("?view=lab&prompt=change%20me")
+    page = visit("?with=k3-random&view=lab&prompt=change%20me")
     shown(page, *VIEWS["Tokens"])
     lab(page).get_by_text("Change the pass").click()
-    lab(page).get_by_label("What").select_option("sublayer")
-    lab(page).get_by_label("Layer", exact=True).select_option("3")
+    lab(page).get_by_label("What of the change").select_option("sublayer")
+    lab(page).get_by_label("Layer of the change").select_option("3")
     lab(page).get_by_role("button", name="Add and run").click()
     report = lab(page).get_by_test_id("lab-difference")
     expect(report).to_contain_text("another likeliest next token", timeout=PATIENT)
@@ -84,7 +84,7 @@ def test_an_intervention_changes_the_run_and_its_link_brings_it_back(visit, brow
 
 
 def test_two_runs_are_compared_where_their_tokens_agree(visit):
-    page = visit("?view=lab&prompt=the%20first%20one")
+    page = visit("?with=k3-random&view=lab&prompt=the%20first%20one")
     shown(page, *VIEWS["Tokens"])
     page.get_by_role("textbox", name="Prompt").fill("the second one")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -96,6 +96,6 @@ def test_two_runs_are_compared_where_their_tokens_agree(visit):
 
 
 def test_a_phone_holds_the_lab_without_scrolling_sideways(visit, phone):
-    page = visit("?view=lab&lab=attention&prompt=phone", phone)
+    page = visit("?with=k3-random&view=lab&lab=attention&prompt=phone", phone)
     shown(page, *VIEWS["Attention"])
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -44,7 +44,7 @@ def test_every_view_opens_and_follows_the_token_layer_and_head(visit):
     shown(page, "Memory of layer 4, head 3, after token 2", "Read-out of layer 4, head 3")
     expect(page).to_have_url(re.compile("lab=memory:4|lab=memory%3A4"))
     expect(page).to_have_url(re.compile("token=2&head=3"))
-    expect(lab(page).get_by_text("random weights").first).to_be_visible()
+    expect(lab(page).get_by_text("random weights").locator("visible=true").first).to_be_visible()
 
 
 @pytest.mark.parametrize("form", ["SVG", "CSV"])

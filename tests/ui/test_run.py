@@ -69,7 +69,6 @@ def test_the_lab_offers_an_example_and_then_shows_its_tokens(visit):
     lab.get_by_role("button", name="Run an example").click()
     expect(lab.get_by_role("heading", name="Probability of the next token")).to_be_visible(timeout=60_000)
     expect(lab.locator("canvas").first).to_be_visible()
-    expect(lab.get_by_text("random weights").first).to_be_visible()
 
 
 def test_the_live_tab_shows_the_selected_block_and_follows_the_chosen_layer(visit):

@@ -11,6 +11,7 @@ import param
 from app.images import MOST, Upload, accept, fitting, sample
 from app.runner import Job, Run, Runner
 from app.state import State
+from app.turn import turn
 
 TICK = 0.08  # seconds between two looks at a running job
 LOST = (
@@ -131,6 +132,9 @@ class Runs(param.Parameterized):
             if self._job is not job:  # the visitor went elsewhere meanwhile
                 return
             self._job = None
+        turn(partial(self._end, job))
+
+    def _end(self, job: Job) -> None:
         if job.cancelled:
             self._rest("Cancelled.")
         elif error := job.future.exception():

@@ -13,6 +13,7 @@ from app.images import MOST, MOST_BYTES, SAMPLES
 from app.pieces import chip
 from app.runner import LIMIT, Run
 from app.runs import Runs
+from app.turn import turn
 from assets import ROOT
 
 EXAMPLES = (
@@ -58,7 +59,7 @@ class Dock(JSComponent):
 
     def _handle_msg(self, data) -> None:
         if isinstance(data, dict):
-            self._on_message(data)
+            turn(lambda: self._on_message(data))
 
 
 def dock(runs: Runs) -> Dock:

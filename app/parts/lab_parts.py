@@ -7,6 +7,7 @@ import param
 from panel.custom import JSComponent
 
 from app.parts.dock import read
+from app.turn import turn
 
 _STYLE = [read("lab.css")]
 
@@ -22,7 +23,7 @@ class _Part(JSComponent):
 
     def _handle_msg(self, data) -> None:
         if isinstance(data, dict):
-            self._on_message(data)
+            turn(lambda: self._on_message(data))
 
 
 class Bar(_Part):

@@ -10,6 +10,7 @@ from app import readout
 from app.parts.dock import EXAMPLES, read
 from app.parts.header import title
 from app.runs import Runs
+from app.turn import turn
 from diagrams import spec
 from model.presets import preset
 
@@ -33,7 +34,7 @@ class Live(JSComponent):
 
     def _handle_msg(self, data) -> None:
         if isinstance(data, dict):
-            self._on_message(data)
+            turn(lambda: self._on_message(data))
 
 
 def live(runs: Runs) -> Live:

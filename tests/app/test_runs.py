@@ -28,7 +28,7 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def runner():
-    runner = Runner()
+    runner = Runner(("k3-random",))
     yield runner
     runner.close()
 
@@ -108,10 +108,10 @@ def test_a_prompt_that_is_too_long_is_said_and_leaves_the_run_on_show(runner):
 
 def test_a_stored_run_brings_its_prompt_back(tmp_path):
     store = tmp_path / "runs.sqlite"
-    first = Visitor(Runner(store=Store(store)))
+    first = Visitor(Runner(("k3-random",), store=Store(store)))
     first.runs.start("k3-random", "kept over a restart")
     first.settle()
-    later = Visitor(Runner(store=Store(store)), run=first.state.run)
+    later = Visitor(Runner(("k3-random",), store=Store(store)), run=first.state.run)
     later.runs.open()
     later.settle()
     assert later.runs.run.spec.prompt == later.runs.prompt == "kept over a restart"

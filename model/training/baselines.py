@@ -6,12 +6,13 @@ import lzma
 import numpy as np
 
 ORDERS = (1, 2, 3, 4, 5)
+SEPARATOR = "\x00"  # between documents: context for the models, never a byte to predict
 
 
 def compressed(data: bytes) -> dict[str, float]:
     """Bits per byte of the held-out text by itself."""
     sizes = {"gzip": len(gzip.compress(data, 9)), "xz": len(lzma.compress(data, preset=9))}
-    return {name: 8 * size / len(data) for name, size in sizes.items()}
+    return {name: 8 * size / (len(data) - data.count(0)) for name, size in sizes.items()}
 
 
 def byte_models(train: bytes, held: bytes) -> dict[str, float]:
@@ -25,7 +26,7 @@ def byte_models(train: bytes, held: bytes) -> dict[str, float]:
     for order in range(max(ORDERS) + 1):
         probability[order:] = _interpolated(seen, read, order, probability[order:])
         if order in ORDERS:
-            found[f"order {order}"] = float(-np.log2(probability).mean())
+            found[f"order {order}"] = float(-np.log2(probability[read != 0]).mean())
     return found
 
 
@@ -45,9 +46,10 @@ def _interpolated(seen: np.ndarray, read: np.ndarray, order: int, shorter: np.nd
 
 def _grams(data: np.ndarray, length: int) -> np.ndarray:
     """Every run of `length` bytes as one number."""
-    total = np.zeros(len(data) - length + 1, dtype=np.uint64)
+    count = max(0, len(data) - length + 1)
+    total = np.zeros(count, dtype=np.uint64)
     for i in range(length):
-        total = (total << np.uint64(8)) | data[i : len(data) - length + 1 + i]
+        total = (total << np.uint64(8)) | data[i : i + count]
     return total
 
 

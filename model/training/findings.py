@@ -11,6 +11,7 @@ from model.measure.lens import logits_after, scored
 from model.trace import trace
 from model.training.evaluation import spread
 
+OFTEN = 20  # a token must occur so often for its mean to be told
 TASKS = 60  # held-out tasks of each kind
 SEED = 900_000  # far from the seeds of the corpus
 
@@ -45,6 +46,22 @@ def half_lives(model: KimiK3, windows: dict[str, Tensor]) -> dict:
         flat = decay.flatten(0, 1)
         variation = (flat.std(0) / -flat.mean(0)).mean()
         found[point.split(".")[3]] = {"half_lives": spread(flat), "variation": round(variation.item(), 2)}
+    return found
+
+
+def resets(model: KimiK3, tokenizer, windows: dict[str, Tensor]) -> dict:
+    """By KDA layer: the tokens that wipe most of the memory, each with its multiple of the mean log-decay."""
+    points = [p for p, _ in model.named_modules() if p.endswith("self_attn.decay")]
+    ids = torch.cat([w[:, :-1] for w in windows.values()])
+    seen = torch.bincount(ids.flatten(), minlength=model.config.vocab)
+    found = {}
+    for point, decay in trace(model, ids, points).values.items():
+        wiped = -decay.mean((-1, -2)).flatten().double()  # [B * T]
+        sums = torch.zeros(model.config.vocab, dtype=torch.float64).index_add_(0, ids.flatten(), wiped)
+        share = torch.where(seen >= OFTEN, sums / seen.clamp(min=1) / wiped.mean(), 0)
+        best = share.topk(6)
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        found[point.split(".")[3]] = {tokenizer.piece(i).text: round(x, 2) for i, x in pairs}
     return found
 
 

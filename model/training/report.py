@@ -17,7 +17,7 @@ from model.bpe import BpeTokenizer
 from model.kimi_k3 import KimiK3
 from model.train import fresh
 from model.training import findings, tasks
-from model.training.baselines import byte_models, compressed
+from model.training.baselines import SEPARATOR, byte_models, compressed
 from model.training.corpus import DOCUMENT
 from model.training.data import held_out, streams
 
@@ -37,23 +37,37 @@ def report(corpus: Path, model: KimiK3, tokenizer: BpeTokenizer) -> dict:
 
 
 def _text(corpus: Path, domain: str, model: KimiK3, tokenizer: BpeTokenizer) -> dict:
+    """Bits per byte of held-out documents, each read from its start by every model."""
     train, held = ((corpus / "text" / f"{domain}.{part}.txt").read_text() for part in ("train", "held"))
-    train, held = (text.replace(DOCUMENT, "\n\n") for text in (train, held))
-    held = held.encode()[:BYTES].decode("utf-8", "ignore")
-    ids = tokenizer.encode(held)
-    losses = text_losses(model, ids, WINDOW)
-    bits = bits_per_byte(losses, torch.tensor(ids), token_bytes(tokenizer))
-    given = {"bytes": len(held.encode()), "tokens": len(ids), "model": bits}
-    found = given | compressed(held.encode()) | byte_models(train.encode(), held.encode())
+    documents = _cut(held.split(DOCUMENT))
+    ids = [tokenizer.encode(document) for document in documents]
+    losses = torch.cat([text_losses(model, part, WINDOW) for part in ids])
+    targets = torch.tensor([i for part in ids for i in part])
+    seen, read = (SEPARATOR.join(texts).encode() for texts in (train.split(DOCUMENT), documents))
+    found = {"bytes": len(read) - read.count(0), "tokens": len(targets)}
+    found["model"] = bits_per_byte(losses, targets, token_bytes(tokenizer))
+    found |= compressed(read) | byte_models(seen, read)
     found = {name: round(value, 3) for name, value in found.items()}
     print(domain, found, flush=True)
     return found
+
+
+def _cut(documents: list[str]) -> list[str]:
+    """The first documents, `BYTES` in all."""
+    kept, left = [], BYTES
+    for document in documents:
+        kept.append(document.encode()[:left].decode("utf-8", "ignore"))
+        left -= len(kept[-1].encode())
+        if left < 4:  # less than a character may need
+            break
+    return [document for document in kept if document]
 
 
 def _inside(model: KimiK3, tokenizer: BpeTokenizer, windows: dict) -> dict:
     story = windows["story"]
     return {
         "experts": findings.experts(model, windows),
+        "resets": findings.resets(model, tokenizer, windows),
         "memory": findings.half_lives(model, windows),
         "mixes": findings.mixes(model, windows),
         "lens": findings.lens(model, story),

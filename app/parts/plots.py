@@ -118,7 +118,9 @@ class Plot:
         low, high = picture.range
         ends = (math.log(low), math.log(high)) if picture.log else (low, high)
         palette = ramp(picture.meaning, self._dark)
-        self.mapper.update(palette=palette, low=ends[0], high=ends[1], high_color=NAN[self._dark])
+        # values travel as float32: the largest must not round past the end, where "no number" begins
+        top = float(np.nextafter(np.float32(ends[1]), np.float32(np.inf)))
+        self.mapper.update(palette=palette, low=ends[0], high=top, high_color=NAN[self._dark])
         self._bar.ticker.ticks = np.linspace(*ends, 5).tolist()
 
     def _names(self, picture: Picture) -> tuple[list[str], list[str]]:

@@ -58,7 +58,7 @@ def test_a_logarithmic_picture_is_sent_as_logarithms_and_zero_as_the_least():
     image, low, high = drawn.source.data["image"][0], *drawn.picture.range
     assert image[0, 0] == -np.inf
     np.testing.assert_allclose(np.exp(image[0, 1:]), [1, 2, 3], rtol=1e-6)
-    np.testing.assert_allclose(np.exp([drawn.mapper.low, drawn.mapper.high]), [low, high])
+    np.testing.assert_allclose(np.exp([drawn.mapper.low, drawn.mapper.high]), [low, high], rtol=1e-6)
     np.testing.assert_allclose(np.exp(drawn._bar.ticker.ticks)[[0, -1]], [low, high])
     drawn.show(picture())
     assert (drawn.mapper.low, drawn.mapper.high) == pytest.approx((0, 11))

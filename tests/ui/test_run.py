@@ -11,6 +11,18 @@ HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</scrip
 LONG = "a long prompt that keeps the model busy. " * 49 + "and more of it....................."  # 2,044 bytes
 
 
+@pytest.fixture
+def visit(visit):
+    """One token a byte makes counts plain: k3-random runs here, unless the link names what it runs."""
+
+    def open_(search: str = "", *context):
+        if "with=" not in search and "run=" not in search:
+            search = "?with=k3-random&" + search.removeprefix("?")
+        return visit(search.removesuffix("&"), *context)
+
+    return open_
+
+
 def prompt_box(page):
     return page.get_by_role("textbox", name="Prompt")
 
@@ -164,16 +176,16 @@ def test_another_visitor_is_answered_while_a_long_prompt_runs(visit, browser):
 
 
 def test_a_link_runs_its_prompt_once_after_the_first_paint_and_back_leaves_it(visit, url):
-    page = visit()
+    page = visit("?with=k3-random")
     page.goto(f"{url}?prompt=once%20only")
     expect(page.get_by_role("treeitem", name=re.compile("^Token embedding"))).to_be_visible()
-    done(page, 9)
-    expect(page).to_have_url(re.compile("with=k3-random&.*prompt=once%20only&run="))
+    done(page, 3)  # in the tokens of the trained model, which runs when the link names none
+    expect(page).to_have_url(re.compile("with=k3-tiny&.*prompt=once%20only&run="))
     told = status(page).text_content()
     page.wait_for_timeout(1000)
     assert status(page).text_content() == told
     page.go_back()  # completing the link added no step
-    expect(page).to_have_url(url)
+    expect(page).to_have_url(url + "?with=k3-random")
     expect(chips(page)).to_have_count(0)
 
 

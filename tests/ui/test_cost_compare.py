@@ -99,7 +99,9 @@ def test_a_broken_file_is_answered_with_a_sentence_and_a_good_one_is_compared(vi
     page = visit("?view=compare")
     alert = page.locator("#stage-compare").get_by_role("alert")
     drop(page, "config.json", "{ not json")
-    expect(alert).to_have_text("config.json: this is not valid JSON; expected the config.json of a checkpoint.")
+    expect(alert).to_have_text(
+        "config.json: this is not valid JSON; expected the config.json of a checkpoint."
+    )
     missing = {k: v for k, v in OFFICIAL["text_config"].items() if k != "kv_lora_rank"}
     drop(page, "config.json", json.dumps(OFFICIAL | {"text_config": missing}))
     expect(alert).to_contain_text("the key 'kv_lora_rank' is missing")

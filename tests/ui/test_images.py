@@ -41,7 +41,7 @@ def image_chip(page):
 
 
 def test_a_sample_runs_is_seen_in_the_lab_and_comes_back_by_its_link(visit, browser):
-    page = visit("?view=lab")
+    page = visit("?view=lab&with=k3-random")
     add_sample(page, "Ring on nothing, padded")
     expect(strip(page)).to_contain_text("150 × 100 · 24 rows")
     run(page, "What is it?")

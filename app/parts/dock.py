@@ -7,13 +7,12 @@ from typing import ClassVar
 
 import panel as pn
 import param
-from panel.custom import JSComponent
 
 from app.images import MOST, MOST_BYTES, SAMPLES
+from app.parts.part import Part
 from app.pieces import chip
 from app.runner import LIMIT, Run
 from app.runs import Runs
-from app.turn import turn
 from assets import ROOT
 
 EXAMPLES = (
@@ -33,7 +32,7 @@ def read(*names: str) -> str:
     return "\n".join((ROOT / name).read_text(encoding="utf-8") for name in names)
 
 
-class Dock(JSComponent):
+class Dock(Part):
     """Shows what is typed, added, running and found; asks to run, to cancel and to choose a token."""
 
     models = param.List([], doc="[name, label] of the models that run")
@@ -52,14 +51,6 @@ class Dock(JSComponent):
 
     _esm = read("dom.js", "dock_images.js", "dock.js")
     _stylesheets: ClassVar = [read("dock.css")]
-
-    def __init__(self, on_message, **params):
-        super().__init__(sizing_mode="stretch_width", margin=0, **params)
-        self._on_message = on_message
-
-    def _handle_msg(self, data) -> None:
-        if isinstance(data, dict):
-            turn(lambda: self._on_message(data))
 
 
 def dock(runs: Runs) -> Dock:

@@ -1,32 +1,16 @@
 """The browser's side of the Lab, without the plots: its row, heads of plots, tokens, changes."""
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import param
-from panel.custom import JSComponent
 
 from app.parts.dock import read
-from app.turn import turn
+from app.parts.part import Part
 
 _STYLE = [read("lab.css")]
 
 
-class _Part(JSComponent):
-    """Sends each message of the browser, a dict, to the function it was made with."""
-
-    __abstract = True
-
-    def __init__(self, on_message: Callable[[dict], None], **params):
-        super().__init__(sizing_mode="stretch_width", margin=0, **params)
-        self._on_message = on_message
-
-    def _handle_msg(self, data) -> None:
-        if isinstance(data, dict):
-            turn(lambda: self._on_message(data))
-
-
-class Bar(_Part):
+class Bar(Part):
     """Tabs of the Lab, and what is looked at in all of its pictures."""
 
     views = param.List([], doc="[key, title]")
@@ -40,7 +24,7 @@ class Bar(_Part):
     _stylesheets: ClassVar = _STYLE
 
 
-class Head(_Part):
+class Head(Part):
     """What stands over a plot; `file` is handed to the visitor as a download."""
 
     about = param.Dict({}, doc="title, source, random, note, choices, choice, problem")
@@ -50,7 +34,7 @@ class Head(_Part):
     _stylesheets: ClassVar = _STYLE
 
 
-class Strip(_Part):
+class Strip(Part):
     """Every token with its probability, and what the model expects after the chosen one."""
 
     tokens = param.Dict({}, doc="rows, vocab, summary, random")
@@ -61,7 +45,7 @@ class Strip(_Part):
     _stylesheets: ClassVar = _STYLE
 
 
-class Changes(_Part):
+class Changes(Part):
     """The form for interventions and the list of those that were made."""
 
     parts = param.Dict({}, doc="kinds, places, layers, output, top_k")

@@ -4,13 +4,12 @@ from dataclasses import asdict
 from typing import ClassVar
 
 import param
-from panel.custom import JSComponent
 
 from app import readout
 from app.parts.dock import EXAMPLES, read
 from app.parts.header import title
+from app.parts.part import Part
 from app.runs import Runs
-from app.turn import turn
 from diagrams import spec
 from model.presets import preset
 
@@ -20,21 +19,13 @@ EMPTY = (
 )
 
 
-class Live(JSComponent):
+class Live(Part):
     """Draws one readout; asks to choose a layer, to draw the model that ran, or to run an example."""
 
     readout = param.Dict({}, doc="what there is to show; see `live`")
 
     _esm = read("dom.js", "live.js")
     _stylesheets: ClassVar = [read("live.css")]
-
-    def __init__(self, on_message, **params):
-        super().__init__(sizing_mode="stretch_width", margin=0, **params)
-        self._on_message = on_message
-
-    def _handle_msg(self, data) -> None:
-        if isinstance(data, dict):
-            turn(lambda: self._on_message(data))
 
 
 def live(runs: Runs) -> Live:

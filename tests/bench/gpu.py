@@ -115,9 +115,10 @@ def moe(bench, experts: int) -> None:
         args = x, index, w1, w3, w2, 4.0, 25.0
         bench.time(case, "triton", lambda args=args: ops.experts(*args), floor)
         if not TINY:
-            from peers import grouped_mm
+            from peers_moe import grouped_mm
 
-            bench.time(case, "grouped_mm", lambda args=args: grouped_mm(*args), floor)
+            weight = torch.full(index.shape, 1 / TOP_K, device=DEVICE)
+            bench.time(case, "grouped_mm", grouped_mm(x, index, weight, *args[2:]), floor)
     few = slice(0, min(experts, 32))
     packed, scales = zip(*(mxfp4.encode(w[few]) for w in (w1, w3, w2)), strict=True)
     x, index = make(TOKENS[1], LATENT), torch.rand(TOKENS[1], few.stop, device=DEVICE).topk(TOP_K, -1).indices

@@ -26,19 +26,21 @@ class CausalAttention(nn.Module):
         """
         shared = shared_key[:, :, None, :].expand(*k.shape[:3], -1)
         key = torch.cat([k, shared], -1)
-        score = q.transpose(1, 2) @ key.permute(0, 2, 3, 1) * q.shape[-1] ** -0.5  # [B, heads, T, S]
-        score = widen(score).masked_fill(hidden(q.shape[1], key.shape[1], real, q.device), -torch.inf)
+        q = q * q.shape[-1] ** -0.5
+        score = widen(q.transpose(1, 2) @ key.permute(0, 2, 3, 1))  # [B, heads, T, S]
+        score += mask(q.shape[1], key.shape[1], real, score)
         probs = self.probs(score.softmax(-1).to(q.dtype))
         return (probs @ v.transpose(1, 2)).transpose(1, 2)
 
 
-def hidden(queries: int, keys: int, real: Tensor | None, device) -> Tensor:
-    """True where a query must not look: the future, and padding other than itself."""
-    own = torch.arange(keys - queries, keys, device=device)[:, None]
-    at = torch.arange(keys, device=device)[None, :]
-    if real is None:
-        return at > own  # [T, S]
-    return (at > own) | (~real[:, None, None, :] & (at != own))  # [B, 1, T, S]
+def mask(queries: int, keys: int, real: Tensor | None, like: Tensor) -> Tensor:
+    """Minus infinity where a query must not look, else 0: the future, and padding other than itself."""
+    own = torch.arange(keys - queries, keys, device=like.device)[:, None]
+    at = torch.arange(keys, device=like.device)[None, :]
+    hidden = at > own  # [T, S]
+    if real is not None:
+        hidden = hidden | (~real[:, None, None, :] & (at != own))  # [B, 1, T, S]
+    return torch.zeros_like(hidden, dtype=like.dtype).masked_fill(hidden, -torch.inf)
 
 
 class GatedMLA(nn.Module):

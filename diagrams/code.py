@@ -37,7 +37,8 @@ def listings(model: KimiK3, block: Block) -> list[Listing]:
     """Source of the block's class, of the class that uses it, and of the operator it calls."""
     path = instances(model, block)[0]
     own = [_class_of(model, name) for name in block.of]
-    found = [_listing(cls, _own_attributes(block)) for cls in own]
+    shown = list(dict.fromkeys(c for cls in own for c in _with_bases(cls)))
+    found = [_listing(cls, _own_attributes(block)) for cls in shown]
     if path and len(own) == 1:
         found += _call_site(model, path, own[0])
     for cls in own:
@@ -81,13 +82,19 @@ def _own_attributes(block: Block) -> tuple[str, ...]:
     return tuple(dict.fromkeys(inside))
 
 
+def _with_bases(cls: type) -> list[type]:
+    """The class that runs, then those of ours that it takes methods from."""
+    return [cls, *[c for c in cls.__mro__[1:] if c.__module__.startswith("model.")]]
+
+
 def _call_site(model: KimiK3, path: str, own: type) -> list[Listing]:
     """The method that calls this module, for modules whose class says little about their role."""
     owner, _, attribute = path.rpartition(".")
     user = type(model.get_submodule(owner))
     if issubclass(user, nn.ModuleList) or not user.__module__.startswith("model.") or user is own:
         return []
-    return [_listing(user, (attribute,), "used in")]
+    users = [c for c in _with_bases(user) if lines_about(_source(c), (attribute,))] or [user]
+    return [_listing(cls, (attribute,), "used in") for cls in users]
 
 
 @cache

@@ -18,7 +18,7 @@ def written() -> dict[str, str]:
 
 def derivation(facts: Facts, block_id: str) -> str:
     """The text with the numbers of a model; "" without one, or when the model lacks a size it speaks of."""
-    text = written().get(block_id, "")
+    text = written().get(block_id, "") if facts.blocks[block_id].derived else ""
     wanted = {name for part in _formulas(text) for name in formula.names(part)}
     if wanted - facts.sizes.keys():
         return ""

@@ -1,5 +1,6 @@
 """Everything the page says about a block, joined from its YAML and the live module tree."""
 
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 from diagrams import code, formula, spec
@@ -17,6 +18,10 @@ from model.tensors import Layout
 # what concrete shapes are shown for: batch, length, and one image of N patches that becomes M rows
 STEP = Step()
 EXAMPLE = STEP.sizes | {"N": 64, "M": 16}
+LINEAR_SIZES = {
+    "also": "config.json of Kimi-Linear-48B-A3B-Instruct as at least five repositories quote it",
+    "for": "its sizes, and which parts it lacks",
+}
 
 
 class Facts:
@@ -28,6 +33,7 @@ class Facts:
         self.config: Config = model.config
         self.sizes = self.config.sizes() | EXAMPLE
         self._blocks: dict[tuple[str, int | None], BlockFacts] = {}
+        self.drawings: dict[tuple, dict] = {}  # filled by diagrams.graph
 
     @staticmethod
     @lru_cache(maxsize=8)
@@ -50,17 +56,22 @@ class Facts:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """The blocks that this model has, by id, in the order of the view."""
-        family = self.config.family
-        return {i: b.of_family(family) for i, b in spec.blocks().items() if self._has(b.needs)}
+        had = {i: b for i, b in spec.blocks().items() if self.has(b.needs)}
+        found = {i: b.without(lambda name: not self.has(name)) for i, b in had.items()}
+        if self.config.family == "k3":
+            return found
+        # what pages say about K3 is not about this one, and its sizes come from elsewhere
+        return {i: replace(b, others=(), sources=(*b.sources, LINEAR_SIZES)) for i, b in found.items()}
 
     @cached_property
     def view(self) -> spec.View:
         """The part of the picture that this model has."""
         drawn = spec.view("model")
-        io = {n.id for n in drawn.nodes if n.io and self._has(n.needs)}
-        return drawn.of(lambda node: node in self.blocks or node in io)
+        io = {n.id for n in drawn.nodes if n.io and self.has(n.needs)}
+        return drawn.of(lambda node: node in self.blocks or node in io, self.has)
 
-    def _has(self, needed: str) -> bool:
+    def has(self, needed: str) -> bool:
+        """Whether the model has a part, named by a field of its Config; it always has ""."""
         return not needed or getattr(self.config, needed) not in (None, False)
 
     def rows(self) -> list[Row]:

@@ -1,7 +1,5 @@
 """A view as a graph: boxes with their texts, edges with their shapes, groups open or closed."""
 
-from functools import lru_cache
-
 import networkx as nx
 
 from diagrams import spec, stack
@@ -12,10 +10,11 @@ from diagrams.records import BlockFacts
 from diagrams.shapes import Step
 
 OPEN = ("decoder_layer", "kda", "latent_moe")
+KEPT = 64  # drawings of one model that are kept
 
 
 def scene(
-    model: str,
+    model: str | Facts,
     view: str = "model",
     opened: tuple[str, ...] = OPEN,
     layer: int | None = None,
@@ -31,30 +30,39 @@ def scene(
 
 
 def template(
-    model: str,
+    model: str | Facts,
     view: str = "model",
     opened: tuple[str, ...] = OPEN,
     layer: int | None = None,
     step: Step = STEP,
 ) -> dict:
     """The drawing without the words of its layer: the same object for all layers that look the same."""
-    same = None if layer is None else stack.alike(Facts.of(model).config, layer)
-    return _template(model, view, opened, same, step)
+    facts = _facts(model)
+    sight = view, opened, None if layer is None else stack.alike(facts.config, layer), step
+    if sight not in facts.drawings:
+        if len(facts.drawings) >= KEPT:
+            facts.drawings.clear()
+        facts.drawings[sight] = layout(graph(facts, *_shown(facts, *sight[:3]), *sight[2:]))
+    return facts.drawings[sight]
 
 
-def words(model: str, layer: int | None) -> dict[str, dict[str, str]]:
+def words(model: str | Facts, layer: int | None) -> dict[str, dict[str, str]]:
     """What is to be written over a template, by box."""
-    return {} if layer is None else stack.words(Facts.of(model), layer)
+    return {} if layer is None else stack.words(_facts(model), layer)
 
 
-@lru_cache(maxsize=128)
-def _template(model: str, view: str, opened: tuple[str, ...], layer: int | None, step: Step) -> dict:
-    facts, groups = Facts.of(model), frozenset(opened)
-    shown = facts.view if view == "model" else spec.view(view)
-    if layer is not None:
-        groups = stack.opened(shown, groups)
-        shown = stack.view_of(facts, layer)
-    return layout(graph(facts, shown, groups, layer, step))
+def _facts(model: str | Facts) -> Facts:
+    return model if isinstance(model, Facts) else Facts.of(model)
+
+
+def _shown(
+    facts: Facts, view: str, opened: tuple[str, ...], layer: int | None
+) -> tuple[spec.View, frozenset[str]]:
+    """The picture, and which of its groups are open."""
+    shown, groups = facts.view if view == "model" else spec.view(view), frozenset(opened)
+    if layer is None:
+        return shown, groups
+    return stack.view_of(facts, layer), stack.opened(shown, groups)
 
 
 def graph(

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from model.config import Config
+
 HERE = Path(__file__).parent
 KINDS = ("structure", "attention", "ffn", "norm", "embed", "aux")
 EDGE_KINDS = ("flow", "sum", "store")
@@ -48,10 +50,21 @@ class Block:
     others: tuple[dict, ...] = ()
     confidence: str = "A"
     needs: str = ""  # the Config field without which a model has no such block
-    kimi_linear: "Block | None" = None  # the same role in the older family, where it is built differently
+    derived: bool = True  # its derivation speaks of this form
+    variants: tuple["Variant", ...] = ()
 
-    def of_family(self, family: str) -> "Block":
-        return self.kimi_linear if family == "kimi-linear" and self.kimi_linear else self
+    def without(self, lacking: Callable[[str], bool]) -> "Block":
+        """The same role in a model that lacks some fields of the Config, where it is built differently."""
+        found = [v.changes for v in self.variants if lacking(v.without)]
+        return replace(self, **{name: value for changes in found for name, value in changes})
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What differs in a block where a model has no `without`, a field of the Config."""
+
+    without: str
+    changes: tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,7 @@ class Edge:
     shape: str = ""
     loop: bool = False
     context: bool = False  # in decoding it carries the whole context, not the new token alone
+    without: str = ""  # the Config field in whose absence the arrow is there
 
 
 @dataclass(frozen=True)
@@ -96,10 +110,11 @@ class View:
     def children(self, parent: str | None) -> list[str]:
         return [n.id for n in self.nodes if n.parent == parent]
 
-    def of(self, present: Callable[[str], bool]) -> "View":
+    def of(self, present: Callable[[str], bool], has: Callable[[str], bool]) -> "View":
         """The part of the picture whose nodes are there; arrows need both ends."""
         nodes = tuple(n for n in self.nodes if present(n.id))
-        edges = tuple(e for e in self.edges if present(e.source) and present(e.target))
+        held = [e for e in self.edges if not (e.without and has(e.without))]
+        edges = tuple(e for e in held if present(e.source) and present(e.target))
         return replace(self, nodes=nodes, edges=edges)
 
     def inside(self, group: str) -> list[str]:
@@ -137,9 +152,14 @@ def groups() -> set[str]:
 
 def _block(path: Path) -> Block:
     raw = yaml.safe_load(path.read_text())
-    other = raw.pop("kimi_linear", None)
-    block = _read(path, dict(raw))
-    return replace(block, kimi_linear=_read(path, raw | other)) if other else block
+    others = raw.pop("variants", ())
+    variants = []
+    for other in others:
+        without = other.pop("without")
+        _known(path, "Config field", without, tuple(Config.__dataclass_fields__))
+        changed = _read(path, raw | other)
+        variants.append(Variant(without, tuple((name, getattr(changed, name)) for name in other)))
+    return replace(_read(path, dict(raw)), variants=tuple(variants))
 
 
 def _read(path: Path, raw: dict) -> Block:

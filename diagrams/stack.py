@@ -112,14 +112,12 @@ def view_of(facts: Facts, index: int) -> View:
     gone = {n for n in inside if index not in facts.block(n).layers}
     nodes = [n for n in view.nodes if n.id not in gone]
     after = max(i for i, n in enumerate(nodes) if n.id in inside) + 1
-    others = "They read the block store as well, and write to it at each block start."
+    others = " They read the block store as well, and write to it at each block start." if here.blocks else ""
     if index < here.last:
-        nodes.insert(
-            after, Node(LATER, io=True, title=WIDEST, sub=WIDEST, text=f"The layers after. {others}")
-        )
+        nodes.insert(after, Node(LATER, io=True, title=WIDEST, sub=WIDEST, text=f"The layers after.{others}"))
     if index > 0:
         before = next(i for i, n in enumerate(nodes) if n.id == LAYER)
-        text = f"The layers before. {others}"
+        text = f"The layers before.{others}"
         nodes.insert(before, Node(EARLIER, io=True, title=WIDEST, sub=WIDEST, text=text))
     kept = [e for e in view.edges if not gone & {e.source, e.target}]
     touching = inside | {STORE}

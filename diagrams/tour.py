@@ -26,6 +26,7 @@ class Stop:
     view: str = "model"
     tab: str = "overview"
     shows: str = ""  # what the details scroll to: a selector of the page
+    needs: str = ""  # the Config field without which the stop makes no sense
 
 
 @cache
@@ -44,7 +45,8 @@ def written() -> tuple[Stop, ...]:
 def stops(facts: Facts) -> list[Stop]:
     """The stops that a model has, with its numbers."""
     sizes = origins.sizes(facts)
-    return [_filled(stop, sizes) for stop in written() if stop.select in facts.blocks]
+    there = [s for s in written() if s.select in facts.blocks and facts.has(s.needs)]
+    return [_filled(stop, sizes) for stop in there]
 
 
 def place(stop: Stop, number: int) -> str:

@@ -46,7 +46,7 @@ PRESETS = {
 TRAINED = {"k3-tiny": ROOT / "k3-tiny"}
 # no weights at hand and too large to draw at random: shapes and counts, never a forward with numbers
 META_ONLY = ("kimi-k3", "kimi-linear-48b", "kimi-k3-0.40b")
-DRAWN = ("kimi-k3", "k3-tiny", "k3-random")
+DRAWN = ("kimi-k3", "k3-tiny", "k3-random", "kimi-linear-48b", "kimi-k3-0.40b")
 
 
 def preset(name: str) -> Config:

@@ -6,7 +6,7 @@ from app.html import render
 from app.parts.header import title
 from app.shell import Shell
 from app.state import State
-from diagrams import spec, stack
+from diagrams import stack
 from diagrams.facts import Facts
 from model.presets import preset
 
@@ -30,10 +30,11 @@ def cells(model: str) -> str:
 
 def _crumbs(state: State) -> list[tuple[str, str, bool]]:
     """From the model down to what is selected: title, where a click leads, whether it is the layer."""
-    parents = {node.id: node.parent for node in spec.view("model").nodes}
+    facts = Facts.of(state.model)
+    parents = {node.id: node.parent for node in facts.view.nodes}
     below, at = [], state.select
     while at in parents:
-        below.append((spec.blocks()[at].title, f"select={at}", False))
+        below.append((facts.blocks[at].title, f"select={at}", False))
         at = parents[at]
     path = [(title(state.model), "select=", False), *reversed(below)]
     if state.layer is None:
@@ -61,7 +62,7 @@ def stage(state: State, shell: Shell) -> None:
 
     def show(*_):
         name = title(state.model)
-        block = spec.blocks()[state.select].title if state.select else ""
+        block = Facts.of(state.model).blocks[state.select].title if state.select else ""
         layer = "" if state.layer is None else f"layer {state.layer}"
         shell.crumbs = render("crumbs.html", crumbs=_crumbs(state), layer=state.layer)
         shell.now = {

@@ -2,25 +2,45 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
 
 from diagrams import spec
-from diagrams.instances import instances, resolve
+from diagrams.facts import Facts
+from diagrams.instances import resolve
 from diagrams.spec import Edge
 from model import trace
+from model.init import random_model
+from model.presets import KIMI_LINEAR
 
-VIEW = spec.view("model")
-IO = {n.id for n in VIEW.nodes if n.io}
-BLOCKS = sorted(n.id for n in VIEW.nodes if not n.io and n.id not in spec.groups())
+IO = {n.id for n in spec.view("model").nodes if n.io}
+K3, LINEAR = "k3-random", "kimi-linear-48b"  # the second in a small size
 
 
-def outputs(live, block_id: str, points: tuple[str, ...] = ()) -> dict[int | None, list[str]]:
+def drawn(name: str) -> list[str]:
+    view = Facts.of(name).view
+    return sorted(n.id for n in view.nodes if not n.io and n.id not in spec.groups())
+
+
+CASES = [(name, block) for name in (K3, LINEAR) for block in drawn(name)]
+
+
+def small_linear():
+    """The sizes of Kimi-Linear, made small."""
+    return replace(
+        KIMI_LINEAR, vocab=64, d=32, kinds=("kda", "mla", "kda", "mla"), dense=48, kda_heads=2,
+        kda_head_dim=8, gate_rank=8, heads=4, kv_rank=24, nope_dim=8, shared_key_dim=4,
+        v_dim=8, experts=6, top_k=2, expert_dim=16, a_log_stored=2, bos=0, eos=1, pad=2,
+    )  # fmt: skip
+
+
+def outputs(facts, block_id: str, points: tuple[str, ...] = ()) -> dict[int | None, list[str]]:
     """Output points of a block by layer (None outside the stack)."""
-    block = spec.blocks()[block_id]
+    block = facts.blocks[block_id]
     by_layer: dict[int | None, list[str]] = {}
-    for path in instances(live, block):
+    for path in facts.instances(block):
         # a point named by an edge may pick some of several instances: "v_conv1d"
         found = [
             resolve(path, p) for p in block.out if not points or {p, path.rpartition(".")[2]} & set(points)
@@ -49,15 +69,15 @@ def reached(edge: Edge, layer: int | None, layers: int) -> list[int | None]:
     }[edge.reach]
 
 
-def predecessors(live, target: str, layer: int | None) -> Iterator[tuple[Edge, list[str]]]:
+def predecessors(facts, target: str, layer: int | None) -> Iterator[tuple[Edge, list[str]]]:
     """Each drawn edge into the target's instance in `layer`, with the points it carries."""
-    c = live.config
-    for edge in VIEW.edges:
-        starts = layer is not None and layer % c.block == 0
+    c = facts.config
+    for edge in facts.view.edges:
+        starts = bool(c.block) and layer is not None and layer % c.block == 0
         skipped = (edge.when == "starts_block" and not starts) or (edge.when == "continues_block" and starts)
         if edge.target != target or edge.source in IO or skipped:
             continue
-        table = outputs(live, edge.source, edge.points)
+        table = outputs(facts, edge.source, edge.points)
         stack = c.vision.layers if edge.source.startswith("vision") else c.layers
         found = [p for at in reached(edge, layer, stack) for p in table.get(at, [])]
         if edge.reach == "same" and layer is not None and not found:
@@ -85,61 +105,66 @@ def moved(live, prompt: tuple, base: dict, targets: list[str], edits: dict) -> b
 
 
 @pytest.fixture(scope="module")
-def base(tiny, clip):
-    """A text with a clip in it, and what the model makes of it."""
-    ids = torch.randint(0, 256, (1, 7), generator=torch.Generator().manual_seed(6))
-    ids[0, 2] = tiny.config.media_pad
-    images = clip(tiny)
-    return (ids, images), trace(tiny, ids, images=images).values
+def families(tiny, clip):
+    """Per family: its facts, a text (with a clip, if it sees), what it makes of that, and another text."""
+    ids = torch.randint(0, 64, (1, 7), generator=torch.Generator().manual_seed(6))
+    linear = random_model(small_linear())
+    found = {LINEAR: (Facts("small", linear), (ids, None), ((ids + 1) % 64, None))}
+    seeing = ids.clone()
+    seeing[0, 2] = pad = tiny.config.media_pad
+    another = torch.where(seeing == pad, seeing, (seeing + 1) % 256)
+    found[K3] = Facts("tiny", tiny), (seeing, clip(tiny)), (another, clip(tiny, seed=3))
+    return {
+        name: (facts, prompt, trace(facts.model, prompt[0], images=prompt[1]).values, other)
+        for name, (facts, prompt, other) in found.items()
+    }
 
 
-@pytest.fixture(scope="module")
-def other(tiny, clip, base):
-    """Another text with another clip of the same size at the same place."""
-    ids, _ = base[0]
-    return torch.where(ids == tiny.config.media_pad, ids, (ids + 1) % 256), clip(tiny, seed=3)
-
-
-def layers_to_try(live, block_id: str) -> list[int | None]:
+def layers_to_try(facts, block_id: str) -> list[int | None]:
     """First and last instance, a later one at the start of a block, and one inside a block."""
-    found = list(outputs(live, block_id))
-    starts = [n for n in found if n and n % live.config.block == 0]
-    inside = [n for n in found if n and n % live.config.block]
+    found, block = list(outputs(facts, block_id)), facts.config.block or facts.config.layers
+    starts = [n for n in found if n and n % block == 0]
+    inside = [n for n in found if n and n % block]
     picks = [found[0], found[-1], *starts[:1], *inside[:1]]
     return list(dict.fromkeys(picks))
 
 
-@pytest.mark.parametrize("block_id", BLOCKS)
-def test_every_arrow_carries_something(tiny, base, block_id):
-    prompt, values = base
-    for layer in layers_to_try(tiny, block_id):
-        edges = list(predecessors(tiny, block_id, layer))
-        targets = outputs(tiny, block_id)[layer]
+@pytest.mark.parametrize(("name", "block_id"), CASES)
+def test_every_arrow_carries_something(families, name, block_id):
+    facts, prompt, values, _ = families[name]
+    for layer in layers_to_try(facts, block_id):
+        edges = list(predecessors(facts, block_id, layer))
+        targets = outputs(facts, block_id)[layer]
         for edge, points in edges:
             others = [p for e, ps in edges if e is not edge for p in ps if p not in points]
             edits = hold(values, others)
             edits |= {p: (lambda out, value=values[p]: shake(value)) for p in points}
-            assert moved(tiny, prompt, values, targets, edits), f"{edge.source} -> {block_id}, layer {layer}"
+            said = f"{edge.source} -> {block_id}, layer {layer}"
+            assert moved(facts.model, prompt, values, targets, edits), said
 
 
-@pytest.mark.parametrize("block_id", BLOCKS)
-def test_no_arrow_is_missing(tiny, base, other, block_id):
-    _, values = base
-    if any(e.source in IO and e.target == block_id for e in VIEW.edges):
+@pytest.mark.parametrize(("name", "block_id"), CASES)
+def test_no_arrow_is_missing(families, name, block_id):
+    facts, _, values, other = families[name]
+    if any(e.source in IO and e.target == block_id for e in facts.view.edges):
         return  # reads the prompt itself
-    for layer in layers_to_try(tiny, block_id):
-        held = [p for _, points in predecessors(tiny, block_id, layer) for p in points]
+    for layer in layers_to_try(facts, block_id):
+        held = [p for _, points in predecessors(facts, block_id, layer) for p in points]
         assert held
-        targets = outputs(tiny, block_id)[layer]
-        assert not moved(tiny, other, values, targets, hold(values, held)), f"{block_id}, layer {layer}"
+        targets = outputs(facts, block_id)[layer]
+        assert not moved(facts.model, other, values, targets, hold(values, held)), (
+            f"{block_id}, layer {layer}"
+        )
 
 
-def test_every_edge_of_the_view_is_tried(tiny):
+@pytest.mark.parametrize("name", [K3, LINEAR])
+def test_every_edge_of_the_view_is_tried(families, name):
+    facts = families[name][0]
     tried = {
         (e.source, e.target, e.reach)
-        for b in BLOCKS
-        for layer in layers_to_try(tiny, b)
-        for e, _ in predecessors(tiny, b, layer)
+        for b in drawn(name)
+        for layer in layers_to_try(facts, b)
+        for e, _ in predecessors(facts, b, layer)
     }
-    drawn = {(e.source, e.target, e.reach) for e in VIEW.edges if not {e.source, e.target} & IO}
-    assert tried == drawn
+    there = {(e.source, e.target, e.reach) for e in facts.view.edges if not {e.source, e.target} & IO}
+    assert tried == there

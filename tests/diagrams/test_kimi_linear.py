@@ -4,10 +4,14 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from diagrams import cost, formula, spec
+from assets import ROOT
+from diagrams import check, code, cost, derivation, formula, graph, search, spec, symbols
+from diagrams.compare import facts_of, read_config
 from diagrams.cost import Point
 from diagrams.facts import Facts
-from diagrams.instances import exists, parameters, probes, resolve
+from diagrams.instances import exists, is_parameter, parameters, points, probes, resolve
+from model.presets import DRAWN
+from model.tracing import record, watch
 
 PARAMETERS = 49_122_681_728
 ONLY_K3 = {
@@ -42,6 +46,88 @@ def test_formulas_give_what_the_tensors_have(linear):
     for block in linear.blocks.values():
         if block.leaves:
             assert formula.evaluate(block.params, linear.sizes) == linear.per_instance(block), block.id
+
+
+@pytest.fixture(scope="module")
+def measured(linear):
+    """Shapes of every point, at B 1 and T 17."""
+    with record() as values:
+        watch(linear.model)(torch.zeros(1, 17, dtype=torch.long, device="meta"))
+    return values
+
+
+def first(value):
+    return value[0] if isinstance(value, tuple) else value
+
+
+def test_shapes_of_outputs_and_symbols_are_the_measured_ones(linear, measured):
+    for block in linear.blocks.values():
+        path = linear.instances(block)[-1]
+        for point, shape in block.out.items():
+            value = first(measured[resolve(path, point)])
+            assert tuple(value.shape) == formula.shape(shape, linear.sizes), (block.id, point)
+        for symbol in block.symbols:
+            if symbol.is_ == "local" or symbol.is_ in linear.sizes:
+                continue
+            full = resolve(path, symbol.is_)
+            held = is_parameter(linear.model, full)
+            value = first(linear.model.get_parameter(full) if held else measured[full])
+            assert tuple(value.shape) == formula.shape(symbol.shape, linear.sizes), (block.id, symbol.symbol)
+
+
+def test_every_advertised_point_fires(linear, measured):
+    for block in linear.blocks.values():
+        for path in linear.instances(block):
+            assert set(points(linear.model, block, path)) <= measured.keys(), block.id
+
+
+def test_the_code_on_show_is_the_class_that_runs(linear):
+    for block in linear.blocks.values():
+        shown = code.listings(linear.model, block)
+        run = {type(linear.model.get_submodule(path)) for path in linear.instances(block)}
+        assert run & {linear.model.__class__} or any(
+            f"class {cls.__name__}(" in item.text for cls in run for item in shown
+        ), block.id
+        if block.leaves and len(block.leaves) < 5 and cls_is_shared(block):
+            assert any(item.marked for item in shown), block.id
+
+
+def cls_is_shared(block) -> bool:
+    """Several blocks are parts of one class."""
+    return set(block.of) & {"KimiDeltaAttention", "GatedMLA", "PlainMLA", "ResidualLayer"} != set()
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_drawn_model_is_described_and_drawn_layer_by_layer(name):
+    facts = Facts.of(name)
+    assert check.problems(facts) == []
+    for block in facts.blocks:
+        told = facts.block(block)
+        assert told.equation
+        assert "{" not in told.notes + told.sub
+        assert told.sources
+        assert len(symbols.places(facts, block)) == len(told.symbols)
+        derivation.derivation(facts, block)
+    for layer in (None, *range(facts.config.layers)):
+        drawn = graph.scene(name, opened=("decoder_layer", "kda", "mla", "latent_moe"), layer=layer)
+        assert {n["id"] for n in drawn["nodes"] if not n["io"]} <= facts.blocks.keys()
+        assert drawn["edges"]
+    assert search.index(name)
+
+
+def test_kimi_linear_says_nothing_of_what_only_k3_has(linear):
+    for block in linear.blocks:
+        told = linear.block(block)
+        words = " ".join([told.summary, told.sub, told.equation, derivation.derivation(linear, block)])
+        assert not any(word in words for word in ("mixture over", "running sum", "AttnRes", "SiTU")), block
+        assert told.others == []
+
+
+def test_a_config_that_somebody_brings_is_drawn():
+    text = (ROOT / "configs" / "kimi-linear-48b.json").read_text()
+    facts = facts_of(read_config(text.replace('"hidden_size": 2304', '"hidden_size": 2048')), "mine")
+    drawn = graph.scene(facts)
+    assert "[B, T, d] [1, 17, 2048]" in {" ".join(e["label"]) for e in drawn["edges"]}
 
 
 def test_every_output_is_there(linear):

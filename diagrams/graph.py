@@ -2,7 +2,7 @@
 
 import networkx as nx
 
-from diagrams import spec, stack
+from diagrams import parts, spec, stack
 from diagrams.drawing.layout import layout
 from diagrams.facts import STEP, Facts
 from diagrams.numbers import short, size
@@ -74,10 +74,11 @@ def graph(
 ) -> nx.DiGraph:
     """Boxes as nodes and arrows as edges, with everything a drawing needs but coordinates."""
     g = nx.DiGraph()
-    parents = {n.parent for n in view.nodes}
+    parents, blocks = {n.parent for n in view.nodes}, [n.id for n in view.nodes if not n.io]
+    inner = {b for b in blocks if b in opened and b not in parents and parts.parts(facts, b)}
     for order, node in enumerate(view.nodes):
         attributes = _io(node, step) if node.io else _box(facts.block(node.id, layer), facts, layer)
-        group = node.id in parents
+        group = node.id in parents or node.id in inner
         g.add_node(
             node.id,
             order=order,
@@ -85,14 +86,38 @@ def graph(
             group=group,
             open=group and node.id in opened,
             variant=node.variant or None,
+            more=not group and not node.io and bool(parts.parts(facts, node.id)),
             **attributes,
         )
+    for block in inner:
+        _open(g, facts, block)
     for edge in view.edges:
         label = [] if edge.kind == "store" else facts.edge_label(edge, step)
-        if g.has_edge(edge.source, edge.target):
-            continue  # the same two boxes at another reach: one arrow
-        g.add_edge(edge.source, edge.target, kind=edge.kind, loop=edge.loop, label=label, text=edge.label)
+        for source, target in _ends(facts, view, edge, inner):
+            if g.has_edge(source, target):
+                continue  # the same two boxes at another reach: one arrow
+            g.add_edge(source, target, kind=edge.kind, loop=edge.loop, label=label, text=edge.label)
     return g
+
+
+def _open(g: nx.DiGraph, facts: Facts, block: str) -> None:
+    """Put the tensors and operations of a block into it."""
+    first = len(g)
+    for i, (name, box) in enumerate(parts.boxes(facts, block).items()):
+        g.add_node(name, order=first + i, parent=block, group=False, open=False, variant=None, **box)
+    for source, target in parts.wires(facts, block):
+        g.add_edge(source, target, kind="flow", loop=False, label=[], text="")
+
+
+def _ends(facts: Facts, view: spec.View, edge: spec.Edge, inner: set[str]) -> list[tuple[str, str]]:
+    """Where an arrow starts and ends: at the block, or at operations of one that is open."""
+    sources, targets = [edge.source], [edge.target]
+    if edge.source in inner:
+        sources = parts.givers(facts, edge.source, edge.target)
+    if edge.target in inner:
+        others = {e.source for e in view.edges if e.target == edge.target} - {edge.source}
+        targets = parts.takers(facts, edge.target, edge.source, others)
+    return [(s, t) for s in sources for t in targets]
 
 
 def _io(node: spec.Node, step: Step) -> dict:

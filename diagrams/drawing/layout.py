@@ -12,7 +12,21 @@ from diagrams.drawing.place import PAD, frame_of
 from diagrams.drawing.route import line, settle, side_heights, store_lines
 
 MARGIN, ASIDE_GAP = 20, 44
-KEPT = ("title", "sub", "mono", "kind", "group", "open", "badge", "summary", "params", "count", "io")
+KEPT = (
+    "title",
+    "sub",
+    "mono",
+    "kind",
+    "group",
+    "open",
+    "badge",
+    "summary",
+    "params",
+    "count",
+    "io",
+    "level",
+    "more",
+)
 
 
 def layout(graph: nx.DiGraph) -> dict:

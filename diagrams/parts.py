@@ -1,0 +1,144 @@
+"""What a block opens to: the tensors it owns and the operations it does, as boxes and arrows."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from diagrams import spec
+from diagrams.facts import Facts
+from diagrams.instances import is_parameter, layer_of, resolve
+from diagrams.numbers import short, size
+from diagrams.operations import Op, operations
+from model.tensors import Stored
+
+SEPARATOR = "/"  # between a block and a part of it: "mla_q_up/q_b_proj.weight"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A parameter of a block, in one instance; a bank of experts is one parameter and many tensors."""
+
+    id: str  # short name, unique in the block: "q_b_proj.weight"
+    stored: tuple[Stored, ...]  # as the checkpoint has it; of expert 0 in a bank
+    copies: int  # experts, or 1
+    instances: int
+    elements: int  # of one instance
+
+    @property
+    def bytes(self) -> int:
+        """Of one instance."""
+        return sum(t.bytes for t in self.stored) * self.copies
+
+    @property
+    def row(self) -> str:
+        """Shape and type in a line; what is packed is shown by its logical shape."""
+        first = self.stored[0]
+        packed = first.role == "packed"
+        shape = (*first.shape[:-1], first.shape[-1] * 2) if packed else first.shape
+        many = f"{self.copies} × " if self.copies > 1 else ""
+        return f"{many}{list(shape)} {'MXFP4' if packed else first.dtype}"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """All of one block."""
+
+    tensors: tuple[Tensor, ...]
+    ops: tuple[Op, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.tensors or self.ops)
+
+
+@lru_cache(maxsize=1024)
+def parts(facts: Facts, block_id: str, layer: int | None = None) -> Parts:
+    """The parts of a leaf block: of its first instance, or the one in a layer. Nothing for a group."""
+    block = facts.blocks.get(block_id)
+    if block is None or block_id in spec.groups():
+        return Parts((), ())
+    paths = facts.instances(block)
+    path = next((p for p in paths if layer is not None and layer_of(p) == layer), paths[0])
+    full = [resolve(path, leaf) for leaf in block.leaves]
+    tensors = tuple(_tensor(facts, p, len(paths)) for p in full if is_parameter(facts.model, p))
+    return Parts(tensors, _renamed(operations(facts).get(block_id, ()), block.leaves, path))
+
+
+def split(selected: str) -> tuple[str, str]:
+    """Block and part: "mla_q_up/mm1" is ("mla_q_up", "mm1")."""
+    block, _, part = selected.partition(SEPARATOR)
+    return block, part
+
+
+def known(facts: Facts, block: str) -> tuple[str, ...]:
+    """Names of the parts of a block."""
+    found = parts(facts, block)
+    return tuple(part.id for part in (*found.tensors, *found.ops))
+
+
+def boxes(facts: Facts, block: str) -> dict[str, dict]:
+    """Attributes of the boxes inside an open block, by id, tensors first."""
+    found, kind = parts(facts, block), facts.blocks[block].kind
+    drawn = {t.id: _box(t.id, t.row, kind, "tensor", _about(t), t.elements) for t in found.tensors}
+    drawn |= {op.id: _box(op.title, op.shape, kind, "op", _does(op), None) for op in found.ops}
+    return {f"{block}{SEPARATOR}{name}": box for name, box in drawn.items()}
+
+
+def wires(facts: Facts, block: str) -> list[tuple[str, str]]:
+    """Arrows between the boxes of an open block."""
+    return [
+        (f"{block}{SEPARATOR}{name}", f"{block}{SEPARATOR}{op.id}")
+        for op in parts(facts, block).ops
+        for what, name in op.reads
+        if what != "block"
+    ]
+
+
+def givers(facts: Facts, source: str, target: str) -> list[str]:
+    """The operations of an open block whose results another block reads."""
+    ops = parts(facts, source).ops
+    found = [op.id for op in ops if target in op.feeds] or [op.id for op in ops[-1:]]
+    return [f"{source}{SEPARATOR}{name}" for name in found]
+
+
+def takers(facts: Facts, target: str, source: str, others: set[str]) -> list[str]:
+    """The operations of an open block that read another one; `others` feed it as well."""
+    ops = parts(facts, target).ops
+    reads = {op.id: {name for what, name in op.reads if what == "block"} for op in ops}
+    found = [name for name, blocks in reads.items() if source in blocks]
+    found = found or [name for name, blocks in reads.items() if blocks - others]
+    return [f"{target}{SEPARATOR}{name}" for name in found or [op.id for op in ops[:1]]]
+
+
+def _renamed(ops: tuple[Op, ...], leaves: tuple[str, ...], path: str) -> tuple[Op, ...]:
+    """Operations that call tensors as the boxes do."""
+    names = {leaf: _short(resolve(path, leaf)) for leaf in leaves}
+    return tuple(
+        replace(op, reads=tuple((w, names[n] if w == "tensor" else n) for w, n in op.reads)) for op in ops
+    )
+
+
+def _tensor(facts: Facts, path: str, instances: int) -> Tensor:
+    entry = facts.layout.entries[path]
+    return Tensor(_short(path), entry.tensors, max(entry.experts, 1), instances, entry.parameters)
+
+
+def _short(path: str) -> str:
+    """The last word, and for a plain weight the module before it: "A_log", "q_b_proj.weight"."""
+    words = path.split(".")
+    return ".".join(words[-2:]) if words[-1] == "weight" else words[-1]
+
+
+def _about(t: Tensor) -> str:
+    each = f"{t.copies * len(t.stored):,} tensors, " if t.copies > 1 else ""
+    many = f" in each of {t.instances}" if t.instances > 1 else ""
+    return f"{each}{short(t.elements)} elements, {size(t.bytes)}{many}"
+
+
+def _does(op: Op) -> str:
+    return f"gives {op.shape}" + ("; a matrix product" if op.flops else "")
+
+
+def _box(title: str, row: str, kind: str, level: str, summary: str, elements: int | None) -> dict:
+    return {
+        "title": title, "sub": row, "mono": row, "kind": kind, "badge": "", "summary": summary,
+        "params": elements, "count": 1, "io": False, "level": level,
+    }  # fmt: skip

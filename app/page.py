@@ -1,19 +1,24 @@
-"""The page: one visitor's state, the parts that show it, and the template they stand in."""
+"""The page in two halves: what a link shows by itself, and what only a visitor's session can.
+
+The first is text, the same for everybody with that link; the second joins it.
+"""
+
+from functools import lru_cache
 
 import panel as pn
 
 from app import html, link, theme
 from app.address import Address
 from app.parts import controls
+from app.parts import tour as tours
 from app.parts.compare import OTHERS, CompareView
 from app.parts.cost import CostView
-from app.parts.diagram import diagram, sketch
+from app.parts.diagram import diagram, first, script
 from app.parts.header import header, title
 from app.parts.inspector import TABS, inspector
 from app.parts.ledger import ledger
 from app.parts.stage import VIEWS, stage
-from app.parts.tour import first, tour
-from app.shell import SLOTS, Shell
+from app.shell import Shell
 from app.state import State
 from diagrams import spec
 from diagrams.facts import Facts
@@ -37,32 +42,56 @@ def visit(search: str) -> tuple[State, Address]:
     return state, Address(state, known(), search)
 
 
-def page(state: State, address: Address, dock, live, lab) -> pn.Template:
-    """The whole page for one visitor; dock, live and lab are viewables built on the same state."""
+@lru_cache(maxsize=64)
+def opening(search: str) -> str:
+    """The page of a link down to where the session's half begins: drawing, details, all that is in sight."""
+    state, _ = visit(search)
     may = known()
+    shell = _filled(state, may)
+    sheets = {"cost": CostView(state), "compare": CompareView(state)}
+    return html.render(
+        "page.html",
+        now=shell.now,
+        slots=shell.shown,
+        models=may.models,
+        titles={name: title(name) for name in may.models},
+        tour=tours.first(state.model),
+        views=VIEWS,
+        tabs=TABS,
+        first=first(state),
+        drawing=script(),
+        controls=controls.bar(state, may),
+        sheets={name: (sheet.controls, sheet.results) for name, sheet in sheets.items()},
+        colours=theme.drawing_colours(),
+    )
+
+
+def page(state: State, address: Address, dock, live, lab) -> pn.Template:
+    """The session's half for one visitor; dock, live and lab are viewables built on the same state."""
+    may = known()
+    shell = _filled(state, may)
+    shell.keep()
+    template = pn.Template(html.template("session.html"))
+    places = {"dock": dock, "about-live": live, "stage-lab": lab}
+    helpers = {
+        "shell": shell,
+        "address": address.component,
+        "diagram": diagram(state),
+        "controls": controls.controls(state, may),
+        "cost": CostView(state),
+        "compare": CompareView(state),
+    }
+    for name, viewable in (places | helpers).items():
+        template.add_panel(name.replace("-", "_"), viewable)
+    template.add_variable("places", list(places))
+    template.add_variable("helpers", list(helpers))
+    return template
+
+
+def _filled(state: State, may: link.Known) -> Shell:
+    """The fixed places of the page, filled."""
     shell = Shell(state, may)
-    tour(state, shell, may)  # first: a link with no more than a stop brings its place along
+    tours.tour(state, shell, may)  # first: a link with no more than a stop brings its place along
     for part in (header, stage, inspector, ledger):
         part(state, shell)
-    template = pn.Template(html.template("page.html"))
-    places = {"diagram": diagram(state), "dock": dock, "live": live, "lab": lab}
-    places["controls"] = controls.controls(state, may)
-    sheets = {"cost": CostView(state), "compare": CompareView(state)}
-    places |= sheets
-    for name, viewable in (places | {"shell": shell, "address": address.component}).items():
-        template.add_panel(name, viewable)
-    for name, value in {
-        "now": shell.now,
-        "slots": {slot: getattr(shell, slot) for slot in SLOTS},
-        "models": may.models,
-        "titles": {name: title(name) for name in may.models},
-        "tour": first(state.model),
-        "views": VIEWS,
-        "tabs": TABS,
-        "sketch": sketch(state),
-        "controls": controls.bar(state, may),
-        "sheets": {name: (sheet.controls, sheet.results) for name, sheet in sheets.items()},
-        "colours": theme.drawing_colours(),
-    }.items():
-        template.add_variable(name, value)
-    return template
+    return shell

@@ -1,8 +1,11 @@
 """The web server: a page per visitor over models that all visitors share."""
 
+import asyncio
 import socket
 
 import panel as pn
+from bokeh.server.urls import per_app_patterns
+from panel.io.server import DocHandler
 
 from app import page
 from app.parts.dock import dock
@@ -20,6 +23,17 @@ from model.presets import preset
 MESSAGE_LIMIT = 20 * 2**20  # bytes of one websocket message
 
 
+class Page(DocHandler):
+    """Sends what a link shows by itself at once, and what needs a session when there is one."""
+
+    async def get_session(self):
+        search = f"?{self.request.query}" if self.request.query else ""
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.write(await asyncio.to_thread(page.opening, search))
+        await self.flush()
+        return await super().get_session()
+
+
 def visitor(runner: Runner) -> pn.Template:
     """Everything one visitor sees; called once per opened page."""
     state, address = page.visit(pn.state.location.search if pn.state.location else "")
@@ -34,6 +48,7 @@ def serve(
     """Serve until interrupted. ValueError when the port is taken."""
     _claim(host, port)
     pn.extension("mathjax")
+    per_app_patterns[-1] = ("/?", Page)
     pn.config.nthreads = threads
     warm()
     runner = Runner(store=store)
@@ -64,6 +79,7 @@ def warm() -> None:
     for layer in (None, *{alike(preset("kimi-k3"), i) for i in range(preset("kimi-k3").layers)}):
         scene("kimi-k3", layer=layer)
     index("kimi-k3")
+    page.opening("")
 
 
 def _claim(host: str, port: int) -> None:

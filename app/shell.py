@@ -10,6 +10,8 @@ from app.state import State
 from app.turn import turn
 from assets import ROOT
 
+AS_IT_IS = "="  # in place of what the page has from the start
+
 SLOTS = (
     "facts",
     "problems",
@@ -48,8 +50,19 @@ class Shell(JSComponent):
     def __init__(self, state: State, known: link.Known, **more):
         super().__init__(width=0, height=0, margin=0, **more)
         self._state, self._known = state, known
+        self.shown = dict.fromkeys(SLOTS, "")
         self.param.watch(lambda event: turn(lambda: setattr(state, "dark", event.new)), "dark")
         state.param.watch(lambda event: setattr(self, "said", event.new), "notice")
+
+    def fill(self, **slots: str) -> None:
+        """Put HTML into places; what stands there already is not sent again."""
+        fresh = {name: text for name, text in slots.items() if self.shown[name] != text}
+        self.shown |= fresh
+        self.param.update(**fresh)
+
+    def keep(self) -> None:
+        """What is shown up to here came with the page itself."""
+        self.param.update(**dict.fromkeys(SLOTS, AS_IT_IS))
 
     def _handle_msg(self, data) -> None:
         """A click on `data-go="select=kda&tab=code"`: the words of the link, read with the same care."""

@@ -1,5 +1,5 @@
 // The architecture diagram: a scene that was laid out in Python, walked by pointer and keyboard.
-export function render({ model, el }) {
+function drawDiagram(model, el) {
   const wrap = html("div", "k3d", el)
   drawLegend(wrap)
   const stage = html("div", "stage", wrap)

@@ -209,16 +209,19 @@ export function render({ model, el }) {
   const on = (target, type, handler) => target.addEventListener(type, handler, { signal: stop.signal })
   const go = (where) => model.send_msg({ go: where })
 
+  const slot_of = (name) => document.querySelector(`[data-slot=${name}]`)
   const fill = (name) => {
-    const slot = document.querySelector(`[data-slot=${name}]`), had = slot.childElementCount > 0
+    const slot = slot_of(name), had = slot.childElementCount > 0
     const key = slot.contains(document.activeElement) && document.activeElement.dataset.key
     slot.innerHTML = model[name]
     if (key) (slot.querySelector(`[data-key=${key}]:not(:disabled)`) ?? slot.querySelector("[data-key]"))?.focus()
-    if (name === "tour" && root.classList.contains("live")) {
-      if (!had && card()) card().focus()
-      if (had && !card()) $("start-tour").focus()
-    }
+    if (name === "tour" && !had && card()) card().focus()
+    if (name === "tour" && had && !card()) $("start-tour").focus()
     mark(model.now)
+    settle(name, slot)
+  }
+  // what is done to a place once its HTML is there
+  const settle = (name, slot) => {
     typeset(slot).then(show_there)
     const marked = slot.querySelector(".marked")
     slot.scrollTop = marked ? marked.offsetTop - slot.offsetTop - 96 : 0
@@ -231,7 +234,7 @@ export function render({ model, el }) {
     $("model").value = now.model
     document.title = now.title
     mark(now)
-    if (now.select && now.select !== before.select && !(phone.matches && model.tour)) show_inspector(true)
+    if (now.select && now.select !== before.select && !(phone.matches && card())) show_inspector(true)
     before = now
   }
 
@@ -273,13 +276,13 @@ export function render({ model, el }) {
   drag_border($("border"))
   widths.observe($("inspector"))
 
-  for (const name of SLOTS) { model.on(name, () => fill(name)); fill(name) }
+  for (const name of SLOTS) { model.on(name, () => fill(name)); settle(name, slot_of(name)) }
   model.on("found", () => show_found(model))
   model.on("now", sync)
   model.on("said", () => say(model.said))
   model.document?.on_event?.("connection_lost", () => { $("lost").hidden = false })
   apply_theme(model)
-  show_inspector(!phone.matches || Boolean(model.now.select && !model.tour))
+  show_inspector(!phone.matches || Boolean(model.now.select && !card()))
   sync()
   root.classList.add("live")
   model.on("remove", () => stop.abort())

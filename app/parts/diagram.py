@@ -1,43 +1,42 @@
 """The drawing of the model: a scene laid out in Python, drawn and walked in the browser."""
 
-from functools import lru_cache
-from typing import ClassVar
+from functools import cache
+from pathlib import Path
 
 import param
 from markupsafe import Markup
 from panel.custom import JSComponent
 
 from app import link
+from app.html import asset
 from app.state import State
-from app.theme import themed
 from app.turn import turn
 from assets import ROOT
 from diagrams import graph, spec, stack
-from diagrams.drawing import svg
 from diagrams.facts import Facts
 from diagrams.shapes import Step
 
 SHOWN = ["model", "open", "layer", "phase", "B", "T"]  # what the drawing depends on
-SCRIPTS = ("drawing.js", "axes.js", "minimap.js", "diagram.js")
+SCRIPTS = ("drawing.js", "axes.js", "minimap.js", "diagram.js", "diagram_first.js")
 
 
 class Diagram(JSComponent):
-    """Draws a scene; a click selects, the toggle of a group asks to open or close it."""
+    """Draws a scene; a click selects, the toggle of a group asks to open or close it.
 
-    scene = param.Dict({}, doc="boxes and edges with coordinates, from diagrams.graph.template")
+    The browser draws the first scene by itself, from what `first` puts into the page.
+    """
+
+    scene = param.Dict({}, doc="boxes and edges with coordinates; {} stands for the one in the page")
     words = param.Dict({}, doc="what stands in place of the scene's words, by box: those of one layer")
     selected = param.String("")
     camera = param.String("", doc="middle of the stage and zoom, as in the link; '' shows the width")
     dark = param.Boolean(False)
     live = param.Dict({}, doc="a few words per block, shown on its box")
 
-    _esm = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    _stylesheets: ClassVar = [
-        (ROOT / "diagram.css").read_text(encoding="utf-8")
-    ]  # Panel serves no Path outside app
+    _esm = Path(ROOT / "diagram_join.js")
 
     def __init__(self, on_toggle, **params):
-        super().__init__(**params)
+        super().__init__(width=0, height=0, margin=0, **params)
         self._on_toggle = on_toggle
 
     def _handle_msg(self, data) -> None:
@@ -49,20 +48,19 @@ def _sight(state: State) -> tuple[str, str, tuple[str, ...], int | None, Step]:
     return state.model, "model", tuple(sorted(state.open)), state.layer, state.step
 
 
-@lru_cache(maxsize=64)
-def _sketch(sight: tuple, selected: str) -> Markup:
-    scene = graph.scene(*sight)
-    first = scene["nodes"][0]
-    return Markup('<div style="--wide:{}px;--axis:{:.3f}">{}</div>').format(
-        scene["width"],
-        (first["x"] + first["w"] / 2) / scene["width"],
-        themed(svg.to_svg(scene, selected=selected)),
-    )
+def _drawing(state: State) -> dict:
+    return {"scene": graph.template(*_sight(state)), "words": graph.words(state.model, state.layer)}
 
 
-def sketch(state: State) -> Markup:
-    """The same drawing as plain SVG, for the page to show before its scripts run."""
-    return _sketch(_sight(state), state.select)
+def first(state: State) -> dict:
+    """All that the browser needs to draw before the server's half of the drawing is there."""
+    return {**_drawing(state), "selected": state.select, "camera": state.camera, "dark": False, "live": {}}
+
+
+@cache
+def script() -> Markup:
+    """What draws it; no more than the page itself is needed."""
+    return Markup("\n").join(asset(name) for name in SCRIPTS)
 
 
 def _toggle(state: State, group: str) -> None:
@@ -77,17 +75,13 @@ def _toggle(state: State, group: str) -> None:
 
 def diagram(state: State) -> Diagram:
     """The drawing of the state's model, kept in step both ways."""
-
-    def drawing() -> dict:
-        return {"scene": graph.template(*_sight(state)), "words": graph.words(state.model, state.layer)}
-
+    shown = _drawing(state)
     drawn = Diagram(
         lambda group: _toggle(state, group),
+        words=shown["words"],
         selected=state.select,
         camera=state.camera,
         dark=state.dark,
-        sizing_mode="stretch_both",
-        **drawing(),
     )
 
     def chosen(event):
@@ -99,9 +93,11 @@ def diagram(state: State) -> Diagram:
             turn(lambda: setattr(state, "camera", event.new))
 
     def redraw(*_):
-        changed = drawing()
-        if changed["scene"] is drawn.scene:
+        wanted = _drawing(state)
+        changed = dict(wanted)
+        if changed["scene"] is shown["scene"]:
             del changed["scene"]  # the same picture with other words: nothing else is sent
+        shown.update(wanted)
         drawn.param.update(**changed)
 
     drawn.param.watch(chosen, "selected")

@@ -19,7 +19,7 @@ def header(state: State, shell: Shell) -> None:
 
     def show(*_):
         facts = Facts.of(state.model)
-        shell.facts = render(
+        strip = render(
             "facts.html",
             totals=facts.totals,
             config=facts.config,
@@ -28,9 +28,10 @@ def header(state: State, shell: Shell) -> None:
             active=origins.active(facts),
             layers=origins.layers(facts),
         )
+        shell.fill(facts=strip)
 
     def complain(*_):
-        shell.problems = render("problems.html", problems=state.problems)
+        shell.fill(problems=render("problems.html", problems=state.problems))
 
     state.param.watch(show, "model")
     state.param.watch(complain, "problems")

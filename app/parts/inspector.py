@@ -186,7 +186,7 @@ def inspector(state: State, shell: Shell) -> None:
             case "code":
                 made["code"] = code(*about)
         if about == asked():  # of two quick clicks the slower answer must not be the last
-            shell.param.update(**made)
+            shell.fill(**made)
 
     def announce(*_):
         block = _block(state.model, state.select, state.layer)

@@ -38,7 +38,7 @@ def ledger(state: State, shell: Shell) -> None:
 
     def show(*_):
         if state.view == "ledger":
-            shell.ledger = table(state.model)
+            shell.fill(ledger=table(state.model))
         shell.sought = shell.found = ""  # another model has other names
 
     def search(*_):

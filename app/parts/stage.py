@@ -53,7 +53,7 @@ def stage(state: State, shell: Shell) -> None:
             state.layer = None
         if state.select not in Facts.of(state.model).blocks:
             state.select = ""
-        shell.layers = cells(state.model)
+        shell.fill(layers=cells(state.model))
 
     def keep_selection(*_):
         """What is selected in one layer stays selected in the next, or what stands there in its place."""
@@ -64,7 +64,7 @@ def stage(state: State, shell: Shell) -> None:
         name = title(state.model)
         block = Facts.of(state.model).blocks[state.select].title if state.select else ""
         layer = "" if state.layer is None else f"layer {state.layer}"
-        shell.crumbs = render("crumbs.html", crumbs=_crumbs(state), layer=state.layer)
+        shell.fill(crumbs=render("crumbs.html", crumbs=_crumbs(state), layer=state.layer))
         shell.now = {
             "view": state.view,
             "tab": state.tab,

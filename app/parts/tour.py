@@ -17,7 +17,7 @@ def tour(state: State, shell: Shell, known: link.Known) -> None:
     """Show the card while the tour is on. A link with no more than a stop's number brings its place along."""
 
     def show(*_):
-        shell.tour = _card(state.model, state.tour) if state.tour else ""
+        shell.fill(tour=_card(state.model, state.tour) if state.tour else "")
 
     if state.tour and not state.select:
         found = stops(Facts.of(state.model))

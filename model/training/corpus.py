@@ -30,14 +30,16 @@ GENERATED: dict[str, tuple[Callable[[Random], str], float]] = {
     "german": (partial(story, language="de"), 2.5),
     "french": (partial(story, language="fr"), 2.5),
     "spanish": (partial(story, language="es"), 2.5),
-    "recall": (tasks.recall, 3),
-    "keyvalue": (tasks.keyvalue, 2),
+    "recall": (tasks.recall, 5),
+    "keyvalue": (tasks.keyvalue, 3),
     "copying": (tasks.copying, 1.5),
     "repeat": (tasks.repeat, 4),
     "short_repeat": (tasks.short_repeat, 4),
     "arithmetic": (tasks.arithmetic, 1.5),
     "counting": (tasks.counting, 0.5),
     "brackets": (tasks.brackets, 0.5),
+    "lookup": (tasks.lookup, 4),
+    "long_repeat": (tasks.long_repeat, 6),
 }
 
 

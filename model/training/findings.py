@@ -9,6 +9,7 @@ from torch import Tensor
 from model.kimi_k3 import KimiK3
 from model.measure.lens import logits_after, scored
 from model.trace import trace
+from model.training import tasks
 from model.training.evaluation import spread
 
 OFTEN = 20  # a token must occur so often for its mean to be told
@@ -108,12 +109,15 @@ def answers(model: KimiK3, tokenizer, make, mark: str) -> float:
     return round(right / asked, 3)
 
 
-def induction(model: KimiK3, tokenizer) -> dict:
-    """Repeated nonsense: cost by copy, and the head that looks most at what followed the last time."""
+def induction(model: KimiK3, tokenizer, repeated) -> dict:
+    """Something repeated: cost by copy, and the head that looks most at what followed the last time.
+
+    `repeated(tokenizer, random)` gives ids of three copies and the length of one.
+    """
     points = [p for p, _ in model.named_modules() if p.endswith("self_attn.attention.probs")]
     costs, looks, chances = [], [], []
     for seed in range(TASKS // 3):
-        ids, period = _repeated(tokenizer, Random(SEED + seed))
+        ids, period = repeated(tokenizer, Random(SEED + seed))
         run = trace(model, torch.tensor([[model.config.bos, *ids[:-1]]]), points)
         nats = torch.nn.functional.cross_entropy(run.logits[0], torch.tensor(ids), reduction="none")
         costs.append([nats[i * period : (i + 1) * period].mean().item() for i in range(3)])
@@ -121,24 +125,33 @@ def induction(model: KimiK3, tokenizer) -> dict:
         chances.append((1 / (at + 1)).mean().item())
         looks.append(torch.stack([run.values[p][0][:, at, at - period + 1].mean(-1) for p in points]))
     best = torch.stack(looks).mean(0)  # [MLA layers, heads]
+    layer, head = divmod(int(best.argmax()), best.shape[1])
     return {
         "nats_by_copy": [round(x, 3) for x in np.mean(costs, 0).tolist()],
         "best_head": round(best.max().item(), 3),
-        "chance": round(float(np.mean(chances)), 3),
+        "of": [int(points[layer].split(".")[3]), head],
+        "chance": round(float(np.mean(chances)), 4),
     }
+
+
+def nonsense(tokenizer, random: Random) -> tuple[list[int], int]:
+    """Three copies of at most 16 tokens of words that are none."""
+    syllable = lambda: random.choice("bdfgklmnprst") + random.choice("aeiou")  # noqa: E731
+    words = ["".join(syllable() for _ in range(random.randint(1, 3))) for _ in range(8)]
+    once = tokenizer.encode("".join(f" {word}" for word in words))[:16]
+    return once * 3, len(once)
+
+
+def unordered(tokenizer, random: Random) -> tuple[list[int], int]:
+    """Three copies of 48 single tokens without order."""
+    once = tokenizer.encode("".join(f" {word}" for word in random.sample(tasks.vocabulary(), 48)))
+    return once * 3, len(once)
 
 
 def _mutual_information(shares: np.ndarray) -> float:
     joint = shares / shares.sum()
     independent = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
     return float((joint * np.log2((joint + 1e-12) / (independent + 1e-12))).sum())
-
-
-def _repeated(tokenizer, random: Random) -> tuple[list[int], int]:
-    syllable = lambda: random.choice("bdfgklmnprst") + random.choice("aeiou")  # noqa: E731
-    words = ["".join(syllable() for _ in range(random.randint(1, 3))) for _ in range(8)]
-    once = tokenizer.encode("".join(f" {word}" for word in words))[:16]
-    return once * 3, len(once)
 
 
 def _answer_positions(tokenizer, ids: list[int], head: int, mark: str) -> list[int]:

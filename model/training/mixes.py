@@ -10,13 +10,13 @@ class Phase:
     rows: int  # per worker and step
 
 
-_STORIES = {"story": 0.18, "german": 0.07, "french": 0.07, "spanish": 0.07}
+_STORIES = {"story": 0.10, "german": 0.05, "french": 0.05, "spanish": 0.05}
 _TASKS = {
-    "recall": 0.08, "keyvalue": 0.08, "short_repeat": 0.05, "repeat": 0.05, "copying": 0.03,
-    "arithmetic": 0.03, "counting": 0.02, "brackets": 0.01,
+    "keyvalue": 0.06, "recall": 0.06, "lookup": 0.06, "long_repeat": 0.09, "repeat": 0.02,
+    "short_repeat": 0.01, "copying": 0.03, "arithmetic": 0.03, "counting": 0.02, "brackets": 0.01,
 }  # fmt: skip
 _TEXT = {
-    "code": 0.08, "austen": 0.05, "glosses": 0.04, "bible": 0.03, "moby": 0.02, "speeches": 0.02,
+    "code": 0.12, "austen": 0.10, "glosses": 0.04, "bible": 0.03, "moby": 0.03, "speeches": 0.02,
     "docs": 0.02,
 }  # fmt: skip
 
@@ -27,5 +27,5 @@ PHASES = {
          "french": 0.04, "spanish": 0.04, "code": 0.08, "austen": 0.05, "glosses": 0.05},
         128, 4,
     ),
-    "main": Phase(_STORIES | _TASKS | _TEXT, 256, 2),
+    "main": Phase(_STORIES | _TASKS | _TEXT, 256, 4),
 }  # fmt: skip

@@ -6,6 +6,7 @@ seen inside, beside the same figures of the untrained model.
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -72,9 +73,12 @@ def _inside(model: KimiK3, tokenizer: BpeTokenizer, windows: dict) -> dict:
         "mixes": findings.mixes(model, windows),
         "lens": findings.lens(model, story),
         "ablations": findings.ablations(model, story),
-        "keyvalue_digits_right": findings.answers(model, tokenizer, tasks.keyvalue, "="),
-        "recall_words_right": findings.answers(model, tokenizer, tasks.recall, "The"),
-        "induction": findings.induction(model, tokenizer),
+        "keyvalue_digits_right": findings.answers(model, tokenizer, partial(tasks.keyvalue, once=True), "="),
+        "recall_words_right": findings.answers(model, tokenizer, partial(tasks.recall, times=1), "The"),
+        "induction": {
+            "nonsense": findings.induction(model, tokenizer, findings.nonsense),
+            "unordered": findings.induction(model, tokenizer, findings.unordered),
+        },
     }
 
 

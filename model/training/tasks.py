@@ -1,10 +1,14 @@
-"""Small tasks in text that need a memory: recall, keys, copying, repeats, sums, counting, brackets.
+"""Small tasks in text that need a memory: recall, keys, look-ups, copying, repeats, sums, counting, brackets.
 
 Every name or key has a space before it wherever it stands, so that it is the same token in the question.
 """
 
+import re
+from functools import cache
 from random import Random
 
+from assets import ROOT
+from model.bpe import BpeTokenizer
 from model.training.stories import PEOPLE, grammar
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -12,22 +16,35 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _SUMS = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}
 
 
-def recall(random: Random) -> str:
-    """Who has what, then questions about it."""
+def recall(random: Random, times: int = 3) -> str:
+    """Who has what, then questions about it: each so many times, never twice before all others."""
     people = random.sample(PEOPLE["f"] + PEOPLE["m"], random.randint(2, 6))
     things = [f"{random.choice(_adjectives())} {random.choice(_nouns('objects'))}" for _ in people]
     told = " ".join(f"{who} has the {what}." for who, what in zip(people, things, strict=True))
-    asked = random.sample(list(zip(people, things, strict=True)), len(people))
+    asked = [
+        pair for _ in range(times) for pair in random.sample([*zip(people, things, strict=True)], len(people))
+    ]
     return f"Now {told} " + " ".join(f"What does {who} have? The {what}." for who, what in asked)
 
 
-def keyvalue(random: Random) -> str:
-    """Letters bound to two-digit numbers, then looked up."""
+def keyvalue(random: Random, once: bool = False) -> str:
+    """Letters bound to two-digit numbers, then looked up: any, several times, or each once."""
     keys = random.sample(_LETTERS, random.randint(2, 8))
     table = {key: random.randint(10, 99) for key in keys}
-    asked = [random.choice(keys) for _ in range(random.randint(4, 10))]
+    if once:
+        asked = random.sample(keys, len(keys))
+    else:
+        asked = [random.choice(keys) for _ in range(random.randint(8, 24))]
     pairs = ("; ".join(f"{key}={table[key]}" for key in some) for some in (keys, asked))
     return "let " + " ? ".join(pairs)
+
+
+def lookup(random: Random) -> str:
+    """Words bound to words, then looked up in another order, several times."""
+    words = random.sample(vocabulary(), 2 * random.randint(2, 10))
+    pairs = [" ".join(pair) for pair in zip(words[::2], words[1::2], strict=True)]
+    asked = [pair for _ in range(4) for pair in random.sample(pairs, len(pairs))]
+    return f" {' '.join(pairs)} ? {' '.join(asked)}"
 
 
 def copying(random: Random) -> str:
@@ -47,6 +64,12 @@ def repeat(random: Random, shortest: int = 4, longest: int = 16) -> str:
 def short_repeat(random: Random) -> str:
     """Repeats of a period of four to eight words."""
     return repeat(random, 4, 8)
+
+
+def long_repeat(random: Random) -> str:
+    """Words without order, over and over, with any period: more than a small memory holds."""
+    words = random.sample(vocabulary(), int(4 * 20 ** random.random()))
+    return " " + " ".join((words * (240 // len(words) + 1))[:240])
 
 
 def arithmetic(random: Random) -> str:
@@ -81,13 +104,23 @@ def _sum(random: Random) -> str:
 
 
 def _random_words(random: Random, count: int) -> list[str]:
-    kind = random.randrange(4)
+    kind = random.randrange(5)
     if kind == 0:
-        return random.sample(_nouns("objects") + _nouns("animals") + _adjectives(), count)
+        return random.sample(vocabulary(), count)
     if kind == 1:
+        return random.sample(_nouns("objects") + _nouns("animals") + _adjectives(), count)
+    if kind == 2:
         return random.sample(_LETTERS, count)
     syllable = lambda: random.choice("bdfgklmnprst") + random.choice("aeiou")  # noqa: E731
     return ["".join(syllable() for _ in range(random.randint(1, 3))) for _ in range(count)]
+
+
+@cache
+def vocabulary() -> list[str]:
+    """Words and beginnings of words that are one id of the shipped tokenizer."""
+    tokenizer = BpeTokenizer.load(ROOT / "k3-tiny" / "tokenizer.json")
+    pieces = [tokenizer.piece(i).text for i in range(tokenizer.vocab)]
+    return sorted({p[1:] for p in pieces if re.fullmatch(r" [^\W\d_]+", p)})
 
 
 def _nouns(kind: str) -> list[str]:

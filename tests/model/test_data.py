@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import torch
 
+from assets import ROOT
+from model.bpe import BpeTokenizer
 from model.tokenizer import ByteTokenizer
 from model.training import tasks
 from model.training.corpus import DOCUMENT, GENERATED
@@ -59,6 +61,32 @@ def test_recall_answers_are_what_was_told():
         text = tasks.recall(Random(seed))
         told = dict(re.findall(r"(\w+) has the (\w+ \w+)\.", text))
         assert dict(re.findall(r"What does (\w+) have\? The (\w+ \w+)\.", text)) == told
+
+
+def test_a_lookup_repeats_the_pairs_it_was_told():
+    for seed in range(50):
+        told, asked = (part.split() for part in tasks.lookup(Random(seed)).split(" ? "))
+        table = dict(zip(told[::2], told[1::2], strict=True))
+        assert all(table[k] == v for k, v in zip(asked[::2], asked[1::2], strict=True))
+        assert set(asked) == set(told)
+
+
+def test_a_question_is_asked_once_when_recall_is_measured():
+    keys = re.findall(r" (\w)=", tasks.keyvalue(Random(1), once=True))
+    names = re.findall(r"does (\w+) have", tasks.recall(Random(1), times=1))
+    assert all(keys.count(key) == 2 for key in keys)  # told and asked
+    assert len(names) == len(set(names))
+
+
+def test_a_long_repeat_repeats_single_tokens_with_its_period():
+    tokenizer = BpeTokenizer.load(ROOT / "k3-tiny" / "tokenizer.json")
+    for seed in range(20):
+        text = tasks.long_repeat(Random(seed))
+        words, ids = text.split(), tokenizer.encode(text)
+        period = len(set(words))
+        assert 4 <= period < 80
+        assert words[period:] == words[:-period]
+        assert len(ids) == len(words)
 
 
 def test_sums_are_right():

@@ -1,5 +1,4 @@
 // Search, the strip of layers by keyboard, and the fields for the step that shapes are shown for.
-const $ = (id) => document.getElementById(id)
 const typing = (event) => event.composedPath()[0].matches?.("input, textarea, select, [contenteditable]")
 
 // --- the strip: arrows move through the stack, digits name a layer, Escape leaves it
@@ -148,6 +147,6 @@ export function render({ model, el }) {
   el.hidden = true
   const stop = new AbortController()
   const on = (target, type, act, capture = false) => target.addEventListener(type, act, { signal: stop.signal, capture })
-  for (const part of [strip, steps, axes, finder]) part({ model, on })
+  for (const part of [strip, steps, files, paper, axes, finder]) part({ model, on })
   model.on("remove", () => stop.abort())
 }

@@ -1,41 +1,43 @@
 """Write a view as a picture or as data: SVG, PNG, JSON; or the ledger as CSV."""
 
-import json
 from pathlib import Path
 
-from diagrams import spec
-from diagrams.drawing.png import to_png
-from diagrams.drawing.svg import to_svg
-from diagrams.graph import OPEN, scene
-from model.presets import DRAWN
+from app.commands.params import ledger_csv
+from diagrams.facts import Facts
+from diagrams.graph import OPEN
+from diagrams.picture import FORMATS, Picture, groups
+from diagrams.shapes import MOST, PHASES, Step
 
-SUFFIXES = (".svg", ".png", ".json")
+LEDGER = "ledger"
 
 
 def arguments(parser) -> None:
-    parser.add_argument("view", nargs="?", default="model", help="which picture (default: model)")
-    parser.add_argument("--model", default="kimi-k3", choices=DRAWN)
+    parser.add_argument("view", nargs="?", default="model", help="model: the drawing (default); or ledger")
+    parser.add_argument("--model", default="kimi-k3", help="preset, config.json or checkpoint folder")
     parser.add_argument(
         "--open", default=",".join(OPEN), help="open groups: a,b (empty: all closed; all: every one)"
     )
     parser.add_argument("--select", default="", metavar="ID", help="block to mark")
+    parser.add_argument("--layer", type=int, metavar="N", help="draw this layer, with its own variants")
+    parser.add_argument("--phase", choices=PHASES, default=PHASES[0], help="step that shapes are for")
+    for axis, default in (("B", Step.B), ("T", Step.T)):
+        parser.add_argument(f"--{axis}", type=int, default=default, help=f"1 to {MOST[axis]:,}")
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
     parser.add_argument("--zoom", type=float, default=2.0, help="pixels per unit of a PNG")
     parser.add_argument(
-        "--out", required=True, help="file to write; its ending says the format: .svg .png .json"
+        "--out", required=True, help="file to write; its ending says the format: .svg .png .json .csv"
     )
 
 
 def run(options) -> None:
     out = Path(options.out)
-    if out.suffix not in SUFFIXES:
+    known = ("csv",) if options.view == LEDGER else tuple(FORMATS)
+    if out.suffix.removeprefix(".") not in known:
         raise ValueError(
-            f"--out {out}: the ending {out.suffix!r} is no format; expected {', '.join(SUFFIXES)}"
+            f"--out {out}: the ending {out.suffix!r} is no format of the {options.view}; "
+            f"expected {', '.join(f'.{form}' for form in known)}"
         )
-    if options.select and options.select not in spec.blocks():
-        raise ValueError(f"--select {options.select!r} is no block; known: {', '.join(spec.blocks())}")
-    drawn = scene(options.model, options.view, _opened(options.open))
-    content = export(drawn, out.suffix, options.theme == "dark", options.select, options.zoom)
+    content = _content(options, out.suffix.removeprefix("."))
     try:
         out.write_bytes(content)
     except OSError as error:
@@ -43,20 +45,17 @@ def run(options) -> None:
     print(f"{out}: {len(content):,} bytes")
 
 
-def export(drawn: dict, suffix: str, dark: bool = False, select: str = "", zoom: float = 2.0) -> bytes:
-    """A scene as a file of the format that `suffix` names."""
-    if suffix == ".json":
-        return json.dumps(drawn, indent=1).encode()
-    svg = to_svg(drawn, dark=dark, selected=select)
-    return to_png(svg, zoom) if suffix == ".png" else svg.encode()
-
-
-def _opened(text: str) -> tuple[str, ...]:
-    groups = spec.groups() - {"kimi_k3"}
-    if text == "all":
-        return tuple(sorted(groups))
-    named = [part for part in text.split(",") if part]
-    for name in named:
-        if name not in groups:
-            raise ValueError(f"--open {name!r} is no group; known: {', '.join(sorted(groups))}")
-    return tuple(sorted(named))
+def _content(options, form: str) -> bytes:
+    facts = Facts.of(options.model)
+    if options.view == LEDGER:
+        return ledger_csv(facts).encode()
+    if options.select and options.select not in facts.blocks:
+        raise ValueError(f"--select {options.select!r} is no block; known: {', '.join(facts.blocks)}")
+    try:
+        opened = groups(options.open)
+    except ValueError as error:
+        raise ValueError(f"--open {error}") from None
+    step = Step(options.B, options.T, options.phase)
+    dark = options.theme == "dark"
+    shown = Picture(options.model, options.view, opened, options.layer, options.select, step, dark)
+    return shown.file(form, options.zoom)

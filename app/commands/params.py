@@ -2,9 +2,11 @@
 
 import csv
 import dataclasses
+import io
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from typing import TextIO
 
 from diagrams.facts import Facts
 from diagrams.instances import layer_of
@@ -55,6 +57,13 @@ def summary(facts: Facts) -> dict:
 
 def block_rows(facts: Facts) -> list[dict]:
     return [_row(r) for r in facts.rows()]
+
+
+def ledger_csv(facts: Facts) -> str:
+    """The ledger by block, as `params --format csv` prints it."""
+    out = io.StringIO()
+    _write_csv(block_rows(facts), out)
+    return out.getvalue()
 
 
 def layer_rows(facts: Facts) -> list[dict]:
@@ -109,10 +118,14 @@ def _json(facts: Facts, rows: Iterable[dict], by: str) -> None:
 
 
 def _csv(_facts: Facts, rows: Iterable[dict], _by: str) -> None:
+    _write_csv(rows, sys.stdout)
+
+
+def _write_csv(rows: Iterable[dict], out: TextIO) -> None:
     writer = None
     for row in rows:
         if writer is None:
-            writer = csv.DictWriter(sys.stdout, fieldnames=list(row), lineterminator="\n")
+            writer = csv.DictWriter(out, fieldnames=list(row), lineterminator="\n")
             writer.writeheader()
         writer.writerow(row)
 

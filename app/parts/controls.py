@@ -1,8 +1,8 @@
-"""What steers the drawing: search, the strip of layers by keyboard, the step that shapes are for."""
+"""What steers the drawing: search, the strip by keyboard, the step that shapes are for, files of it."""
 
+from base64 import b64encode
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 import param
 from panel.custom import JSComponent
@@ -12,7 +12,7 @@ from app.html import render
 from app.state import State
 from app.turn import turn
 from assets import ROOT
-from diagrams import search
+from diagrams import picture, search
 from diagrams.facts import Facts
 
 LONGEST = 100  # characters of a query
@@ -24,7 +24,7 @@ class Controls(JSComponent):
     found = param.Dict({}, doc="the query and its hits")
     step = param.Dict({}, doc="phase, B and T as they are now")
 
-    _esm = Path(ROOT / "controls.js")
+    _esm = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in ("files.js", "controls.js"))
 
     def __init__(self, state: State, known: link.Known, **more):
         super().__init__(width=0, height=0, margin=0, **more)
@@ -35,9 +35,18 @@ class Controls(JSComponent):
             if data["n"] < self._newest:
                 return  # server threads may turn two key presses around: the later one counts
             self._newest = data["n"]
+        if isinstance(data, dict) and data.get("picture") in picture.FORMATS:
+            self._picture(data["picture"])
         for name, act in (("go", self._go), ("find", self._find), ("choose", self._choose)):
             if isinstance(data, dict) and isinstance(data.get(name), str):
                 turn(partial(act, data[name]))
+
+    def _picture(self, form: str) -> None:
+        """The drawing as a file for the browser to keep; made on this thread, as it may take a moment."""
+        shown = drawn(self._state)
+        content = b64encode(shown.file(form)).decode()
+        answer = {"name": f"{shown.name}.{form}", "type": picture.FORMATS[form], "base64": content}
+        turn(partial(self._send_msg, answer))
 
     def _go(self, wanted: str) -> None:
         """Words of the link, as from `data-go`; what cannot be read is said, and the field set back."""
@@ -62,6 +71,12 @@ class Controls(JSComponent):
             open=list(dict.fromkeys([*state.open, *search.around(facts, block)])),
             select=block,
         )
+
+
+def drawn(state: State) -> picture.Picture:
+    """The picture that is on the screen now."""
+    shown = state.model, "model", tuple(state.open), state.layer, state.select, state.step, state.dark
+    return picture.Picture(*shown)
 
 
 def step(state: State) -> dict:

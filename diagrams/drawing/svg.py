@@ -111,8 +111,7 @@ def _item(node: dict, parts: list[str]) -> str:
 
 
 def _edge(edge: dict, nodes: dict, c: dict, selected: str) -> str:
-    sources, targets = zip(*edge["members"], strict=True)
-    chosen = "in" if selected in targets else "out" if selected in sources else ""
+    chosen = _way(edge, nodes, selected) if selected else ""
     colour = c[chosen or LINE_KIND[edge["kind"]]]
     style = f'fill="none" stroke="{colour}" {STROKE[edge["kind"]]}'
     if chosen:
@@ -121,6 +120,20 @@ def _edge(edge: dict, nodes: dict, c: dict, selected: str) -> str:
     if not nodes[edge["target"]]["open"]:
         parts.append(f'<path d="{_arrow(*edge["points"][-2:])}" fill="{colour}"/>')
     return "".join(parts)
+
+
+def _way(edge: dict, nodes: dict, selected: str) -> str:
+    """Whether an edge brings something "in" to the selected box or group or takes it "out"; else ""."""
+    ends = [(_inside(a, selected, nodes), _inside(b, selected, nodes)) for a, b in edge["members"]]
+    if any(b and (not a or edge["loop"]) for a, b in ends):
+        return "in"
+    return "out" if any(a and (not b or edge["loop"]) for a, b in ends) else ""
+
+
+def _inside(box: str | None, group: str, nodes: dict) -> bool:
+    while box in nodes and box != group:
+        box = nodes[box]["parent"]
+    return box == group
 
 
 def _rounded(points: list[list[float]]) -> str:

@@ -55,6 +55,8 @@ def test_the_selected_box_and_its_inputs_are_coloured():
     assert light["in"] not in plain
     assert light["pick"] in chosen
     assert light["in"] in chosen
+    assert light["out"] in to_svg(scene(), selected="a")
+    assert light["in"] in to_svg(scene(), selected="g")  # what goes to a box inside an open group
 
 
 def luminance(colour: str) -> float:

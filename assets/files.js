@@ -1,0 +1,59 @@
+// The drawing as a file and on paper; goes before controls.js.
+const $ = (id) => document.getElementById(id)
+
+// --- the drawing as a file, made from what is on the screen now
+function files({ model, on }) {
+  const menu = $("export"), summary = menu.querySelector("summary")
+  const close = () => { menu.open = false }
+  const save = ({ name, type, base64 }) => {
+    const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))
+    const link = document.createElement("a")
+    link.href = URL.createObjectURL(new Blob([bytes], { type }))
+    link.download = name
+    link.click()
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000)
+    $("says").textContent = `${name} saved`
+  }
+  on(menu, "click", ({ target }) => {
+    const form = target.dataset.picture
+    if (form) model.send_msg({ picture: form })
+    if (!form && !target.matches("[data-print]")) return
+    close()
+    summary.focus()
+    if (!form) window.print()
+  })
+  on(menu, "keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return
+    close()
+    summary.focus()
+    event.stopPropagation()
+  })
+  on(document, "click", ({ target }) => { if (!menu.contains(target)) close() })
+  model.on("msg:custom", save)
+}
+
+// --- on paper: the whole drawing in light colours, wherever it was looked at
+const inShadows = (root, query) => root.querySelector(query) ?? [...root.querySelectorAll("*")]
+  .reduce((found, el) => found ?? (el.shadowRoot && inShadows(el.shadowRoot, query)), null)
+
+function paper({ on }) {
+  let restore = () => {}
+  const put = (el, values) => {
+    for (const [name, value] of Object.entries(values))
+      if (value === null) el.removeAttribute(name); else el.setAttribute(name, value)
+  }
+  const swap = (el, values) => {
+    const before = Object.fromEntries(Object.keys(values).map((name) => [name, el.getAttribute(name)]))
+    put(el, values)
+    return () => put(el, before)
+  }
+  const light = (el) => el.getAttribute("class")?.split(" ").filter((name) => !/^(very)?far$|^dark$/.test(name)).join(" ") ?? ""
+  on(window, "beforeprint", () => {
+    const svg = inShadows(document, "svg.tree"), all = svg.querySelector("g"), wrap = svg.closest(".k3d")
+    const { x, y, width, height } = all.getBBox() // the style sheet takes the camera away
+    const undo = [swap(svg, { viewBox: `${x - 8} ${y - 8} ${width + 16} ${height + 16}` })]
+    for (const el of [wrap, document.documentElement]) undo.push(swap(el, { class: light(el) }))
+    restore = () => undo.forEach((act) => act())
+  })
+  on(window, "afterprint", () => { restore(); restore = () => {} })
+}

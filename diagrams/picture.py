@@ -1,0 +1,63 @@
+"""A picture of the model as a file: what the page shows and what the command line writes are the same."""
+
+import json
+from dataclasses import asdict, dataclass
+
+from diagrams import spec
+from diagrams.drawing.png import to_png
+from diagrams.drawing.svg import to_svg
+from diagrams.facts import STEP
+from diagrams.graph import OPEN, scene
+from diagrams.shapes import Step
+
+FORMATS = {"svg": "image/svg+xml", "png": "image/png", "json": "application/json"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Everything that decides how the drawing looks, but for where it is looked at."""
+
+    model: str = "kimi-k3"
+    view: str = "model"
+    open: tuple[str, ...] = OPEN
+    layer: int | None = None
+    select: str = ""
+    step: Step = STEP
+    dark: bool = False
+
+    @property
+    def name(self) -> str:
+        """What a file of it is called, without an ending."""
+        layer = "" if self.layer is None else f"layer-{self.layer}"
+        return "-".join(filter(None, (self.model, layer, self.select.replace("_", "-"))))
+
+    def scene(self) -> dict:
+        return scene(self.model, self.view, tuple(sorted(self.open)), self.layer, self.step)
+
+    def graph(self) -> dict:
+        """The scene, headed by what it is a picture of."""
+        about = asdict(self) | asdict(self.step)
+        about["theme"] = "dark" if about.pop("dark") else "light"
+        del about["step"]
+        return about | self.scene()
+
+    def file(self, form: str, zoom: float = 2.0) -> bytes:
+        """SVG, PNG with `zoom` pixels per unit, or JSON. ValueError for another form or size."""
+        if form not in FORMATS:
+            raise ValueError(f"{form!r} is no format; expected {', '.join(FORMATS)}")
+        if form == "json":
+            return json.dumps(self.graph(), indent=1, ensure_ascii=False).encode()
+        svg = to_svg(self.scene(), dark=self.dark, selected=self.select)
+        return to_png(svg, zoom) if form == "png" else svg.encode()
+
+
+def groups(text: str) -> tuple[str, ...]:
+    """Groups by name from "a,b", or all of them from "all". ValueError for a name that is none."""
+    known = spec.groups() - {"kimi_k3"}
+    if text == "all":
+        return tuple(sorted(known))
+    named = [part for part in text.split(",") if part]
+    for name in named:
+        if name not in known:
+            raise ValueError(f"{name!r} is no group; known: {', '.join(sorted(known))}")
+    return tuple(sorted(named))

@@ -51,17 +51,24 @@ class Trace:
 
 @torch.no_grad()
 def trace(
-    model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None, images: Images | None = None
+    model: KimiK3,
+    ids: Tensor,
+    points=None,
+    edits=None,
+    on_point=None,
+    images: Images | None = None,
+    look=None,
 ) -> Trace:
     """Run `ids` [B, T] or [T] through the model and keep the outputs of `points` (None: all).
 
     `edits`: point -> function that replaces its output. `on_point` is called at each point; raising
-    there ends the pass. ValueError for ids the model has no embedding for, and for images that are not
-    as many as the placeholders in `ids`.
+    there ends the pass. `look` is called with each point and its output, kept or not.
+    ValueError for ids the model has no embedding for, and for images that are not as many as the
+    placeholders in `ids`.
     """
     ids = check_ids(model, ids)
     seen = ids if images is None else model.expand(ids, images)[0]
-    with record(points, edits, on_point) as values:
+    with record(points, edits, on_point, look) as values:
         logits = watch(model)(ids, images=images)
     return Trace(seen, logits, values)
 

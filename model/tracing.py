@@ -22,6 +22,7 @@ class Recorder:
     points: frozenset[str] | None = None  # None: every watched point
     edits: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
     on_point: Callable[[str], None] | None = None  # called at each point; an exception from it ends the pass
+    look: Callable[[str, Any], None] | None = None  # called with each output as the pass goes on with it
     seen: dict[str, Any] = field(default_factory=dict)
 
     def pass_through(self, path: str, out: Any) -> Any:
@@ -29,6 +30,8 @@ class Recorder:
             self.on_point(path)
         if path in self.edits:
             out = self.edits[path](out)
+        if self.look is not None:
+            self.look(path, out)
         if self.points is None or path in self.points:
             self.seen[path] = _detach(out)
         return out
@@ -58,14 +61,16 @@ def watch(model: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def record(points: Iterable[str] | None = None, edits=None, on_point=None) -> Iterator[dict[str, Any]]:
+def record(
+    points: Iterable[str] | None = None, edits=None, on_point=None, look=None
+) -> Iterator[dict[str, Any]]:
     """Collect outputs of watched modules during the forwards made inside the block, in this context only.
 
     Yields the dict that fills up: point -> detached output. KeyError on leaving when a requested point
     never fired.
     """
     wanted = None if points is None else frozenset(points)
-    recorder = Recorder(wanted, dict(edits or {}), on_point)
+    recorder = Recorder(wanted, dict(edits or {}), on_point, look)
     token = _recorder.set(recorder)
     try:
         yield recorder.seen

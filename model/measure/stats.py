@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from model.kernels import statistics_cpp
 from model.trace import Trace
 
 
@@ -37,7 +38,6 @@ class Tally:
     def __init__(self):
         self._rows: dict[str, tuple[tuple[int, ...], Tensor]] = {}
 
-    @torch.no_grad()
     def add(self, path: str, value) -> None:
         """Count a tensor of numbers; anything else passes by (the mean of ids means nothing)."""
         if isinstance(value, Tensor) and value.numel() and value.is_floating_point():
@@ -66,6 +66,12 @@ def first_bad(points: dict[str, Statistics]) -> str | None:
 
 
 def _numbers(x: Tensor) -> Tensor:
+    found = statistics_cpp.numbers(x) if statistics_cpp.serves(x) else None
+    return _by_torch(x) if found is None else found
+
+
+@torch.no_grad()
+def _by_torch(x: Tensor) -> Tensor:
     low, high = x.aminmax()  # NaN anywhere makes both NaN
     variance, mean = torch.var_mean(x, correction=0)
     zeros = (x.numel() - torch.count_nonzero(x)) / x.numel()  # a comparison would cost twice the tensor

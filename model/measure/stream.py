@@ -9,6 +9,7 @@ from torch import Tensor
 from model.config import Config
 from model.kimi_k3 import KimiK3
 from model.measure import attention, attribution, depth, kda, lens, routing
+from model.measure import images as pictures
 from model.measure.points import in_layer
 from model.measure.readings import Readings, readings
 from model.measure.stats import Statistics, Tally
@@ -63,17 +64,9 @@ def observe(
 
     Attention maps are not kept: they are recomputed per head from queries and keys. Other arguments: `trace`.
     """
-    tally, edits = Tally(), edits or {}
-
-    def watched(path: str):
-        def look(out):
-            out = edits[path](out) if path in edits else out
-            tally.add(path, out)
-            return out
-
-        return look
-
-    everywhere = {path: watched(path) for path, _ in model.named_modules()}
-    passed = trace(model, ids, points_for(model.config, views), everywhere, on_point, images)
+    tally, points = Tally(), points_for(model.config, views)
+    if images is not None:
+        points += pictures.points(model.config)
+    passed = trace(model, ids, points, edits, on_point, images, tally.add)
     with torch.no_grad():
         return Observed(passed, tally.statistics())

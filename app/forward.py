@@ -3,10 +3,12 @@
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
+from app.growth import UNGROWN, Follow, Grown, Growth, disagreement, grow
 from app.spec import RunSpec
 from model import Config, KimiK3
 from model.edits import edits, source_points
@@ -35,6 +37,12 @@ class Run:
     path: str  # implementation of the operators
     images: tuple[ImageReading, ...] = ()
     random_tower: bool = False  # the same of what it sees in images
+    step_error: float | None = None  # largest difference of a logit: token by token and all at once
+
+    @property
+    def first_new(self) -> int:
+        """Position of the first token that was added to the prompt; past the end when there is none."""
+        return len(self.pieces) - len(self.spec.more)
 
     @property
     def id(self) -> str:
@@ -57,12 +65,29 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Asked:
-    """A run as a pass takes it: ids with a placeholder per picture, and the runs that changes patch from."""
+    """A run as a pass takes it: ids with a placeholder per picture, what follows them, runs to patch from."""
 
     spec: RunSpec
     ids: list[int]
     pictures: Sequence[Picture]
     sources: Mapping[str, Trace]
+    grown: Grown = UNGROWN
+
+    @property
+    def every(self) -> Tensor:
+        return torch.tensor([*self.ids, *self.grown.more])
+
+
+def extend(loaded: Loaded, asked: Asked, growth: Growth, follow: Follow) -> Asked:
+    """The same prompt with the tokens that are to follow it."""
+    if not growth.length:
+        return asked
+    config, changes = loaded.model.config, loads(asked.spec.changes)
+    images = prepare(asked.pictures, config.vision) if asked.pictures else None
+    grown = grow(
+        loaded.model, asked.ids, growth, images, lambda: edits(config, changes, asked.sources), follow
+    )
+    return replace(asked, spec=replace(asked.spec, more=grown.more), grown=grown)
 
 
 def forward(
@@ -70,15 +95,12 @@ def forward(
 ) -> tuple[Run, Whole]:
     """The run, about 1 MB at most; and the whole pass with the points that the Lab reads, 65 KB a token."""
     model, config, piece = loaded.model, loaded.model.config, loaded.tokenizer.piece
-    spec, ids, pictures = asked.spec, asked.ids, asked.pictures
+    spec, ids, pictures = asked.spec, asked.every, asked.pictures
     changes = edits(config, loads(spec.changes), asked.sources)
     images = prepare(pictures, config.vision) if pictures else None
     start = time.perf_counter()
-    if images:  # what the tower does is read from points that `observe` does not keep
-        passed, points = trace(model, torch.tensor(ids), None, changes, on_point, images), None
-    else:
-        seen = observe(model, torch.tensor(ids), edits=changes, on_point=on_point)
-        passed, points = seen.trace, seen.points
+    seen = observe(model, ids, edits=changes, on_point=on_point, images=images)
+    passed, points = seen.trace, seen.points
     milliseconds = (time.perf_counter() - start) * 1000
     measuring()
     found = readings(passed, points=points)
@@ -94,6 +116,7 @@ def forward(
         path=path_in_use(),
         images=image_readings(passed, images, [p.size for p in pictures], config) if images else (),
         random_tower=loaded.random_tower,
+        step_error=disagreement(passed, asked.grown),
     )
     return run, _whole(loaded, spec, passed, pieces, found)
 
@@ -112,7 +135,7 @@ def _whole(loaded: Loaded, spec: RunSpec, passed: Trace, pieces, found: Readings
 
 
 def sources_of(
-    loaded: Loaded, changes: Sequence[Intervention], ids: Callable[[str], list[int]],
+    loaded: Loaded, changes: Sequence[Intervention], ids: Callable[[RunSpec], list[int]],
     spec: Callable[[str], RunSpec | None],
 ) -> dict[str, Trace]:  # fmt: skip
     """The runs to patch from, run once more for the points they give. ValueError for an unknown one."""
@@ -124,7 +147,7 @@ def sources_of(
         if source.images:
             raise ValueError(f"the run {name} has images; patching takes runs of text alone")
         before = edits(config, loads(source.changes))
-        found[name] = trace(loaded.model, torch.tensor(ids(source.prompt)), points, before)
+        found[name] = trace(loaded.model, torch.tensor(ids(source)), points, before)
     return found
 
 

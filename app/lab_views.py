@@ -1,5 +1,6 @@
 """The views of the Lab: which pictures each has, what has to be chosen for them, and how they are made."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ class Choice:
 
     @property
     def key(self) -> str:
-        return f"{self.view}-{self.label}".replace(" ", "-").lower()
+        return re.sub(r"[^a-z]+", "-", f"{self.view} {self.label}".lower())
 
 
 @dataclass(frozen=True)

@@ -81,15 +81,16 @@ def tokens(run: Run) -> dict:
         "vocab": run.config.vocab,
         "summary": f"{run.spec.model} {said}",
         "random": run.random_weights,
+        "first_new": run.first_new,
     }
 
 
 def expected(whole: Whole, token: int, piece, count: int = 8) -> dict:
-    """The likeliest tokens after one: text, kind, probability, and whether it is what came."""
+    """The likeliest tokens after one: id, text, kind, probability, and whether it is what came."""
     ids, probs = lens.candidates(whole.logits[:1, token : token + 1], count)
     came = int(whole.ids[0, token + 1]) if token + 1 < whole.length else None
     rows = [
-        [*chip(piece(int(i)))[1:], round(float(p), 6), int(i) == came]
+        [*chip(piece(int(i))), round(float(p), 6), int(i) == came]
         for i, p in zip(ids[0], probs[0], strict=True)
     ]
     return {"token": token, "rows": rows}

@@ -8,17 +8,20 @@ from typing import Any
 from urllib.parse import quote, unquote_plus
 
 from app import at
+from app.lab_views import VIEWS as LAB_VIEWS
 from diagrams.graph import OPEN
 from diagrams.shapes import MOST, PHASES
 from model.intervene import dumps, loads
 
 VIEWS = ("model", "lab", "ledger", "cost", "compare")
 TABS = ("overview", "params", "code", "live")
-LABS = ("tokens", "routing", "memory", "attention", "depth")
+LABS = tuple(LAB_VIEWS)
+PLOTS = tuple(c.key for view in LAB_VIEWS.values() for slot in view.slots for c in slot.choices)
 DEPTHS = ("line", "engineer", "derivation")
 VERSION = 1
 CAMERA = re.compile(r"|-?[0-9]{1,5},-?[0-9]{1,5},[0-9](\.[0-9]{1,2})?")
 LONG_CHANGES = 2000  # characters of interventions; with more a link would not fit everywhere
+MOST_MORE = 2048  # tokens after a prompt
 LONG_PROMPT = 1000  # encoded characters; a longer one stays out of the link when a stored run holds it
 
 
@@ -31,6 +34,7 @@ class Known:
     groups: frozenset[str] = frozenset()
     layers: dict[str, int] = field(default_factory=dict)
     compared: tuple[str, ...] = ()  # what may stand beside the drawn model
+    part: Callable[[str, str, str], bool] = lambda model, block, part: False  # whether a block has a part
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,16 @@ def _block(text: str, known: Known, values: dict[str, Any]) -> str:
     return _one_of(known.blocks.get(values["model"], ()), text, "block") if text else ""
 
 
-def _groups(text: str, known: Known, _values) -> list[str]:
-    return list(dict.fromkeys(_one_of(known.groups, part, "group") for part in text.split(",") if part))
+def _groups(text: str, known: Known, values: dict[str, Any]) -> list[str]:
+    may = known.groups | known.blocks.get(values["model"], frozenset())
+    return list(dict.fromkeys(_one_of(may, part, "group") for part in text.split(",") if part))
+
+
+def _part(text: str, known: Known, values: dict[str, Any]) -> str:
+    """Something inside the chosen block or an arrow beside it, by name."""
+    if text and (len(text) > 80 or not known.part(values["model"], values["select"], text)):
+        raise ValueError("the chosen block has no such part")
+    return text
 
 
 def _number(text: str) -> int:
@@ -143,6 +155,14 @@ def _changes(text: str, _known, _values) -> str:
     return dumps(changes) if changes else ""
 
 
+def _more(text: str, _known, _values) -> list[int]:
+    """Ids of the tokens after the prompt: 72,108."""
+    found = [_number(part) for part in text.split(",")] if text else []
+    if len(found) > MOST_MORE:
+        raise ValueError(f"these are more than {MOST_MORE:,} tokens")
+    return found
+
+
 def _lab(text: str, _known, _values) -> str:
     """A view of the Lab and, after a colon, the layer of the model that ran: memory:5."""
     name, colon, layer = text.partition(":")
@@ -150,6 +170,10 @@ def _lab(text: str, _known, _values) -> str:
     if colon:
         _number(layer)
     return text
+
+
+def _plots(text: str, _known, _values) -> list[str]:
+    return [_one_of(PLOTS, name, "picture in the Lab") for name in text.split(",")] if text else []
 
 
 def _index(text: str, _known, _values) -> int | None:
@@ -160,6 +184,7 @@ FIELDS = (
     Field("model", "model", "kimi-k3", _model),
     Field("view", "view", "model", _choice(VIEWS, "view")),
     Field("select", "select", "", _block),
+    Field("part", "part", "", _part),
     Field("open", "open", OPEN, _groups, ",".join),
     Field("layer", "layer", None, _layer),
     Field("phase", "phase", "prefill", _choice(PHASES, "phase")),
@@ -168,10 +193,12 @@ FIELDS = (
     Field("with", "ran", "", _model_or_none),
     Field("weights", "weights", "", _matching(r"[0-9a-f]{4,64}", "a short hash")),
     Field("prompt", "prompt", None, lambda text, _known, _values: text),
+    Field("more", "more", (), _more, lambda ids: ",".join(map(str, ids))),
     Field("run", "run", "", _matching(r"[a-z2-7]{12}", "twelve letters or digits")),
     Field("do", "changes", "", _changes),
     Field("against", "against", "", _matching("plain|[a-z2-7]{12}", "plain, or twelve letters or digits")),
     Field("lab", "lab", LABS[0], _lab),
+    Field("plots", "plots", (), _plots, ",".join),
     Field("tab", "tab", "overview", _choice(TABS, "tab")),
     Field("token", "token", None, _index),
     Field("head", "head", None, _index),
@@ -233,6 +260,8 @@ def changes(search: str, known: Known, values: dict[str, Any]) -> dict[str, Any]
     """Only the fields that a piece of a link names, read against the values there are, and `problems`."""
     parts = {part.partition("=")[0]: part for part in search.split("&")}
     after = dict(values)
+    if "select" in parts:
+        parts = {"part": "part="} | parts  # a part belongs to the block that was chosen with it
     problems = _read_all(parts, known, after)
     return {f.name: after[f.name] for f in FIELDS if f.key in parts} | {"problems": problems}
 
@@ -250,8 +279,8 @@ def format(values: dict[str, Any], unknown: Iterable[str] = ()) -> str:
 
 
 def shareable(values: dict[str, Any]) -> dict[str, Any]:
-    """The values with a long prompt left out, when a stored run brings it back."""
-    prompt = values.get("prompt") or ""
-    if values.get("run") and len(_encode(prompt)) > LONG_PROMPT:
-        return values | {"prompt": None}
-    return values
+    """The values without a long prompt or many tokens after it, when a stored run brings them back."""
+    if not values.get("run"):
+        return values
+    sizes = {"prompt": len(_encode(values.get("prompt") or "")), "more": 4 * len(values.get("more") or ())}
+    return values | {name: DEFAULTS[name] for name, size in sizes.items() if size > LONG_PROMPT}

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from app.forward import Asked, Loaded, Run, Whole, forward, sources_of, weights_hash
+from app.forward import Asked, Loaded, Run, Whole, extend, forward, sources_of, weights_hash
+from app.growth import NOTHING, Follow, Growth
 from app.images import Upload, accept
 from app.link import LONG_CHANGES
 from app.spec import RunSpec
@@ -47,14 +48,16 @@ class Job:
     tokens: int  # positions: every image counts with all its rows
     images: tuple[Upload, ...] = ()
     changes: str = ""
-    stage: str = "waiting"  # then "loading", "running", "measuring"
+    growth: Growth = NOTHING
+    stage: str = "waiting"  # then "loading", "choosing" when tokens are to be added, "running", "measuring"
     layer: int = 0  # layers done
+    added: int = 0  # tokens chosen so far
     cancelled: bool = False
     future: Future = field(default_factory=Future, repr=False)
 
     def spec(self, weights: str) -> RunSpec:
         shas = tuple(image.sha for image in self.images)
-        return RunSpec(self.model, weights, self.prompt, shas, self.changes)
+        return RunSpec(self.model, weights, self.prompt, shas, self.changes, self.growth.more)
 
     @property
     def over(self) -> bool:
@@ -68,6 +71,10 @@ class Job:
         if self.cancelled:
             raise Cancelled
         self.stage = stage
+
+    def at_token(self, count: int) -> None:
+        self.added = count
+        self.at_point("")
 
     def at_point(self, path: str) -> None:
         if self.cancelled:
@@ -119,26 +126,35 @@ class Worker:
         before = self.tokenizer.encode(prompt_text(images), specials=True)
         return before + self.tokenizer.encode(prompt) or [self.config.bos]
 
-    def job(self, prompt: str, images: Sequence[Upload], changes: str) -> "Job":
+    def all_ids(self, spec: RunSpec) -> list[int]:
+        """Ids of a run of text alone."""
+        return [*self.encode(spec.prompt), *spec.more]
+
+    def job(self, prompt: str, images: Sequence[Upload], changes: str, growth: Growth) -> "Job":
         """ValueError when the model takes no images, or not so much, or has not what is to be changed."""
         vit, limit = self.config.vision, min(LIMIT, self.config.max_positions)
         if images and vit is None:
             raise ValueError(f"{self.name} has no vision tower, so it takes no images.")
         ids = self.encode(prompt, images)
         rows = sum(image.rows(vit) for image in images)
-        tokens = len(ids) - len(images) + rows  # a placeholder grows into the rows of its image
+        # a placeholder grows into the rows of its image
+        tokens = len(ids) - len(images) + rows + growth.length
         if tokens > limit and images:
             who = "The image becomes" if len(images) == 1 else f"The {len(images)} images become"
             raise ValueError(
                 f"{who} {rows:,} rows, and the text has {tokens - rows:,} tokens: together {tokens:,}; "
                 f"a run here takes at most {limit:,}."
             )
+        if growth.length and tokens > limit:
+            raise ValueError(f"Together that is {tokens:,} tokens; a run here takes at most {limit:,}.")
+        if not all(0 <= token < self.config.vocab for token in growth.more):
+            raise ValueError(f"{self.name} has tokens 0 to {self.config.vocab - 1}, not all of those to add.")
         if tokens > limit:
             raise ValueError(f"The prompt has {tokens:,} tokens; a run here takes at most {limit:,}.")
         wanted = loads(changes)
         self.check(tokens, wanted)
         written = dumps(wanted) if wanted else ""
-        return Job(self.name, prompt, ids, self.config.layers, tokens, tuple(images), written)
+        return Job(self.name, prompt, ids, self.config.layers, tokens, tuple(images), written, growth)
 
     def check(self, tokens: int, changes: Sequence[Intervention]) -> None:
         """ValueError when a pass of so many tokens has not what is to be changed."""
@@ -210,11 +226,14 @@ class Runner:
         kept = [found for sha in spec.images if (found := self._store.image(sha))]
         return [accept(*found) for found in kept], len(spec.images) - len(kept)
 
-    def submit(self, model: str, prompt: str, images: Sequence[Upload] = (), changes: str = "") -> Job:
+    def submit(
+        self, model: str, prompt: str, images: Sequence[Upload] = (), changes: str = "",
+        growth: Growth = NOTHING,
+    ) -> Job:  # fmt: skip
         """Put a prompt in line. ValueError for one that is too long, an unknown model or a full line."""
         worker = self._worker(model)
-        job = worker.job(prompt, images, changes)
-        if worker.weights and (known := self._known(job.spec(worker.weights).id)):
+        job = worker.job(prompt, images, changes, growth)
+        if worker.weights and not growth.tokens and (known := self._known(job.spec(worker.weights).id)):
             job.future.set_result(known)  # no need to stand in line
             return job
         with self._lock:
@@ -251,14 +270,13 @@ class Runner:
     def _run(self, worker: Worker, job: Job) -> Run:
         job.enter("loading")
         model = worker.model()
-        spec = job.spec(worker.weights)
-        if known := self._known(spec.id):
+        if not job.growth.tokens and (known := self._known(job.spec(worker.weights).id)):
             return known
-        job.enter("running")
         try:
-            run, whole = self._pass(worker, model, spec, job)
+            run, whole = self._pass(worker, model, job.spec(worker.weights), job)
         finally:
             _return_memory()
+        spec = run.spec
         self._store.put(spec, {image.sha: (image.name, image.data) for image in job.images})
         with self._lock:
             self._results[spec.id], self._whole[spec.id] = run, whole
@@ -270,7 +288,10 @@ class Runner:
 
     def _pass(self, worker: Worker, model: KimiK3, spec: RunSpec, job: Job) -> tuple[Run, Whole]:
         loaded = Loaded(model, worker.tokenizer, worker.random_weights, worker.random_tower)
-        sources = sources_of(loaded, loads(spec.changes), worker.encode, self.spec)
-        pictures = [read(image.data) for image in job.images]
-        asked = Asked(spec, job.ids, pictures, sources)
+        sources = sources_of(loaded, loads(spec.changes), worker.all_ids, self.spec)
+        asked = Asked(spec, job.ids, [read(image.data) for image in job.images], sources)
+        if job.growth.tokens:
+            job.enter("choosing")
+        asked = extend(loaded, asked, job.growth, Follow(job.at_point, job.at_token))
+        job.enter("running")
         return forward(loaded, asked, job.at_point, lambda: job.enter("measuring"))

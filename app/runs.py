@@ -8,8 +8,11 @@ from functools import partial
 
 import param
 
+from app.growth import NOTHING, Growth
 from app.images import MOST, Upload, accept, fitting, sample
+from app.run_words import lost_images, progress, summary
 from app.runner import Job, Run, Runner
+from app.spec import RunSpec
 from app.state import State
 from app.turn import turn
 
@@ -18,11 +21,6 @@ LOST = (
     "This link names the run {run}, which this server does not know, and the prompt is not in the link. "
     "Type the prompt and run it again."
 )
-GONE = (
-    "{lost} of the {count} images of this run are no longer kept here. Add them again, or leave them out, "
-    "and press Run."
-)
-GONE_ONE = "The image of this run is no longer kept here. Add it again, or leave it out, and press Run."
 NOT_ALONE = (
     "The run that this link names is not this prompt alone: it had an image, say, which this server does not "
     "have. Here is the prompt by itself; add what it had and press Run."
@@ -60,7 +58,7 @@ class Runs(param.Parameterized):
         self.model = self._wanted_model()
         self.prompt = state.prompt or ""
         self._rest()
-        state.param.watch(self._follow, ["prompt", "ran", "run", "changes"])
+        state.param.watch(self._follow, ["prompt", "more", "ran", "run", "changes"])
         state.param.watch(self._compare, "against")
 
     def open(self) -> None:
@@ -69,25 +67,27 @@ class Runs(param.Parameterized):
             self._opened = True
             self._follow()
 
-    def start(self, model: str, prompt: str, changes: str | None = None) -> None:
+    def start(
+        self, model: str, prompt: str, changes: str | None = None, growth: Growth | None = None
+    ) -> None:
         """Run what the visitor typed, after the images there are, unless something is running.
 
         With `changes`, those of the last run if none are given. What cannot run becomes the problem.
         """
         changes = self.state.changes if changes is None else changes
-        self._start(model, prompt, changes, linked=False)
+        self._start(model, prompt, changes, growth or NOTHING, linked=False)
 
-    def _start(self, model: str, prompt: str, changes: str, linked: bool) -> None:
+    def _start(self, model: str, prompt: str, changes: str, growth: Growth, linked: bool) -> None:
         with self._lock:
             if self._job is not None:
                 return
             try:
-                job = self._job = self.runner.submit(model, prompt, self.images, changes)
+                job = self._job = self.runner.submit(model, prompt, self.images, changes, growth)
                 self._linked = linked
             except ValueError as error:
                 self._rest(problem=str(error))
                 return
-        self.param.update(model=model, prompt=prompt, busy=True, problem="", progress=_progress(job))
+        self.param.update(model=model, prompt=prompt, busy=True, problem="", progress=progress(job))
         self._execute(partial(self._attend, job))
 
     def stop(self) -> None:
@@ -125,7 +125,7 @@ class Runs(param.Parameterized):
     async def _attend(self, job: Job) -> None:
         """Follow a job to its end. Progress is only read here, so none can come after the result."""
         while not job.over:
-            if (now := _progress(job)) != self.progress:
+            if (now := progress(job)) != self.progress:
                 self.progress = now
             await asyncio.sleep(TICK)
         with self._lock:
@@ -147,6 +147,7 @@ class Runs(param.Parameterized):
         state = self.state
         run = self.run
         same = run is not None and state.run == run.id and state.changes == run.spec.changes
+        same = same and tuple(state.more) in ((), run.spec.more)
         if same and state.prompt in (None, self.prompt):
             return
         with self._lock:
@@ -167,10 +168,10 @@ class Runs(param.Parameterized):
             self._rest(problem=ELSEWHERE.format(model=state.ran, ours=self.model))
         elif lost:
             self.run = None
-            text = GONE_ONE if len(spec.images) == 1 else GONE
-            self._rest(problem=text.format(lost=lost, count=len(spec.images)))
+            self._rest(problem=lost_images(lost, len(spec.images)))
         else:
-            self._start(self.model, prompt, state.changes, linked=True)
+            more = tuple(state.more) or (spec.more if named else ())
+            self._start(self.model, prompt, state.changes, Growth(more), linked=True)
 
     def _show(self, run: Run) -> None:
         state, spec = self.state, run.spec
@@ -191,6 +192,7 @@ class Runs(param.Parameterized):
         # a link is completed and never corrected: a change of what it says would be a step that traps Back
         if not self._linked:
             said = {"ran": spec.model, "weights": spec.weights, "prompt": spec.prompt, "run": run.id}
+            said["more"] = list(spec.more)
             state.param.update(**said, changes=spec.changes, against=self._against(run))
         elif not differs and state.run in ("", run.id):
             state.param.update(ran=spec.model, weights=spec.weights, run=run.id)
@@ -211,8 +213,7 @@ class Runs(param.Parameterized):
         try:
             if spec is None or spec.model != run.spec.model:
                 raise ValueError(AGAINST.format(run=chosen))
-            images, _ = self.runner.images(spec)
-            job = self.runner.submit(spec.model, spec.prompt, images, spec.changes)
+            job = self.again(spec)
         except ValueError as error:
             self._execute(partial(self._say, str(error)))
             return None
@@ -220,6 +221,13 @@ class Runs(param.Parameterized):
             return job.future.result()
         self._execute(partial(self._await_reference, run, job))
         return None
+
+    def again(self, spec: RunSpec) -> Job:
+        """A job of a run as it was. ValueError when it cannot be repeated."""
+        images, lost = self.runner.images(spec)
+        if lost:
+            raise ValueError(lost_images(lost, len(spec.images)))
+        return self.runner.submit(spec.model, spec.prompt, images, spec.changes, Growth(spec.more))
 
     def _compare(self, *_events) -> None:
         if self.run is not None:
@@ -246,33 +254,3 @@ class Runs(param.Parameterized):
 
     def _wanted_model(self) -> str:
         return self.state.ran if self.state.ran in self.runner.names else self.runner.names[0]
-
-
-def summary(run: Run) -> str:
-    """One line on a run: the model, how much, how long, on what."""
-    count, rows = len(run.pieces), sum(image.rows.size for image in run.images)
-    parts = [
-        run.spec.model,
-        "random weights" if run.random_weights else f"weights {run.spec.weights}",
-        f"{count:,} token{'s' if count != 1 else ''}" + (f", {rows:,} of them image rows" if rows else ""),
-        f"{run.milliseconds:,.0f} ms",
-        run.path,
-    ]
-    if run.changes:
-        parts.append(f"{len(run.changes)} change{'s' if len(run.changes) != 1 else ''}")
-    if not run.spec.prompt and not run.images:
-        parts.append("an empty prompt runs as the begin-of-text token alone")
-    return " · ".join(parts)
-
-
-def _progress(job: Job) -> dict:
-    size = f"{job.tokens:,} tokens"
-    match job.stage:
-        case "waiting":
-            return {"text": f"{size} · waiting for the runs before this one"}
-        case "loading":
-            return {"text": f"{size} · loading {job.model}"}
-        case "measuring":
-            return {"text": f"{size} · measuring", "done": job.layers, "of": job.layers}
-    layer = min(job.layer + 1, job.layers)
-    return {"text": f"{size} · layer {layer} of {job.layers}", "done": job.layer, "of": job.layers}

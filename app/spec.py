@@ -1,11 +1,11 @@
-"""What a run is: a model, its weights, a prompt, images and changes; and the id that follows from them."""
+"""What a run is: a model, its weights, a prompt tokens, images and changes; and the id that follows."""
 
 import base64
 import hashlib
 import json
 from dataclasses import asdict, dataclass
 
-OPTIONAL = ("images", "changes")  # what a run without them does not name, so that its id stays
+OPTIONAL = ("images", "changes", "more")  # what a run without them does not name, so that its id stays
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,12 @@ class RunSpec:
     prompt: str
     images: tuple[str, ...] = ()  # sha256 of the files, in the order of the prompt
     changes: str = ""  # interventions, as `model.intervene.dumps` writes them
+    more: tuple[int, ...] = ()  # ids of tokens after the prompt, chosen one by one
 
     @classmethod
     def read(cls, canonical: str) -> "RunSpec":
         values = json.loads(canonical)
-        return cls(**values | {"images": tuple(values.get("images", ()))})
+        return cls(**values | {name: tuple(values.get(name, ())) for name in ("images", "more")})
 
     @property
     def canonical(self) -> str:

@@ -16,6 +16,7 @@ class State(param.Parameterized):
     model = param.String(_default("model"), doc="name of the model that is drawn")
     view = param.Selector(default=_default("view"), objects=list(link.VIEWS), doc="tab of the stage")
     select = param.String(_default("select"), doc="id of the selected block")
+    part = param.String(_default("part"), doc="a tensor, operation or arrow of the selected block")
     open = param.List(list(_default("open")), item_type=str, doc="ids of the groups that are open")
     layer = param.Integer(_default("layer"), allow_None=True, doc="the layer that is meant, if one is")
 
@@ -26,12 +27,14 @@ class State(param.Parameterized):
     ran = param.String(_default("ran"), doc="name of the model that ran (`with` in the link)")
     weights = param.String(_default("weights"), doc="short hash of the weights that ran")
     prompt = param.String(_default("prompt"), allow_None=True, doc="None: nothing typed yet; '' is a prompt")
+    more = param.List(list(_default("more")), item_type=int, doc="ids of tokens added to the prompt")
     run = param.String(_default("run"), doc="id of a stored run")
 
     changes = param.String(_default("changes"), doc="interventions on the run, as canonical JSON (`do`)")
     against = param.String(_default("against"), doc="run to compare with: its id, or 'plain'")
 
     lab = param.String(_default("lab"), doc="view of the Lab, and its layer where that is not `layer`")
+    plots = param.List(list(_default("plots")), item_type=str, doc="pictures chosen in the Lab, by key")
     tab = param.Selector(default=_default("tab"), objects=list(link.TABS), doc="tab of the inspector")
     token = param.Integer(_default("token"), allow_None=True, doc="index of the chosen token")
     head = param.Integer(_default("head"), allow_None=True, doc="index of the chosen head")

@@ -2,10 +2,10 @@
 const CAP = 256 // chips shown until "show all"
 const percent = (p) => (p >= 0.0995 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(p < 0.01 ? 2 : 1)}%`)
 
-const chip_title = ([id, text, kind, index, count]) => {
+const chip_title = ([id, text, kind, index, count, added]) => {
   if (kind === "image") return `tokens ${index} to ${index + count - 1}: ${text}, id ${id}`
   const what = { special: "special token", byte: "one byte of a longer character", space: "white space" }[kind]
-  return `token ${index}: ${text}, id ${id}${what ? `, ${what}` : ""}`
+  return `token ${index}: ${text}, id ${id}${what ? `, ${what}` : ""}${added ? ", added to the prompt" : ""}`
 }
 
 const holds = (first, count, token) => token != null && token >= first && token < first + count
@@ -15,7 +15,7 @@ const chips_of = (result, chosen, show_all, choose) => {
   const pieces = show_all ? result.pieces : result.pieces.slice(0, CAP)
   const current = Math.max(0, pieces.findIndex((piece) => holds(piece[3], piece[4], chosen)))
   list.append(...pieces.map((piece, at) => h("button", {
-    type: "button", class: `chip ${piece[2]}`, title: chip_title(piece), "data-index": piece[3], "data-count": piece[4],
+    type: "button", class: `chip ${piece[2]}${piece[5] ? " new" : ""}`, title: chip_title(piece), "data-index": piece[3], "data-count": piece[4],
     "aria-pressed": String(holds(piece[3], piece[4], chosen)), tabindex: at === current ? "0" : "-1",
   }, h("span", {}, piece[1]), h("small", {}, String(piece[0])))))
   list.onclick = (event) => {

@@ -3,7 +3,7 @@ export function render({ model, el }) {
   const send = (data) => model.send_msg(data)
   const tabs = h("div", { role: "tablist", "aria-label": "Views of the Lab", class: "tabs" })
   const choosers = h("div", { class: "choosers" })
-  el.append(h("div", { class: "bar" }, tabs, choosers))
+  el.append(h("div", { class: "choice" }, tabs, choosers))
 
   const select = (name, options, value, told) => {
     const box = h("select", { "aria-label": name, onchange: () => told(box.value) },

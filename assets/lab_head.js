@@ -2,7 +2,7 @@
 export function render({ model, el }) {
   const title = h("h2", {}), note = h("p", {}), problem = h("p", { class: "none", role: "status" })
   const tools = h("div", { class: "tools" })
-  el.append(h("div", { class: "head" }, title, tools), note, problem)
+  el.append(h("div", { class: "over" }, title, tools), note, problem)
 
   const draw = () => {
     const { title: text, source, random, note: words, choices, choice, problem: why } = model.about

@@ -3,11 +3,11 @@ const CAP = 256
 const percent = (p) => (p >= 0.0995 ? `${(100 * p).toFixed(0)}%` : p >= 0.00095 ? `${(100 * p).toFixed(1)}%` : "<0.1%")
 
 export function render({ model, el }) {
-  const list = h("div", { class: "strip", role: "group", "aria-label": "Tokens with their probability" })
+  const list = h("div", { class: "chips", role: "group", "aria-label": "Tokens with their probability" })
   const about = h("p", { role: "status" }), next = h("ol", {})
-  const heading = h("h2", {}), after = h("h2", {})
+  const heading = h("h2", {}), after = h("h2", {}), hint = h("p", {}, "Choose one to go on from there.")
   let from = 0
-  el.append(h("div", { class: "tokens" }, h("section", {}, heading, list, about), h("section", { class: "next" }, after, next)))
+  el.append(h("div", { class: "tokens" }, h("section", {}, heading, list, about), h("section", { class: "next" }, after, hint, next), grow_of(model)))
 
   const tell = () => {
     const t = model.tokens.rows?.[model.token]
@@ -17,8 +17,8 @@ export function render({ model, el }) {
       : `Token ${model.token} “${text}”, id ${id}: probability ${p.toPrecision(4)}, loss ${loss.toFixed(3)} nats, rank ${(rank + 1).toLocaleString("en-US")} of ${model.tokens.vocab.toLocaleString("en-US")}.`
   }
   const chip = ([text, kind, id, p, loss], i) => h("button", {
-    type: "button", class: `chip ${kind}`, "data-index": i, "aria-pressed": String(i === model.token), tabindex: i === model.token ? 0 : -1,
-    title: p === null ? `id ${id}` : `id ${id}, probability ${p.toPrecision(4)}, loss ${loss.toFixed(3)} nats`,
+    type: "button", class: `chip ${kind}${i >= model.tokens.first_new ? " new" : ""}`, "data-index": i, "aria-pressed": String(i === model.token), tabindex: i === model.token ? 0 : -1,
+    title: (i >= model.tokens.first_new ? "added, " : "") + (p === null ? `id ${id}` : `id ${id}, probability ${p.toPrecision(4)}, loss ${loss.toFixed(3)} nats`),
     onclick: () => model.send_msg({ token: i }),
   }, h("span", {}, text), h("small", {}, p === null ? "–" : percent(p)),
   h("i", {}, h("b", { style: `width:${p === null ? 0 : Math.max(2, 100 * p)}%` })))
@@ -45,9 +45,11 @@ export function render({ model, el }) {
   }
   const expect = () => {
     after.textContent = `After token ${model.next.token ?? ""}`
-    const top = model.next.rows?.[0]?.[2] || 1
-    next.replaceChildren(...(model.next.rows ?? []).map(([text, kind, p, was]) => h("li", { class: was ? "was" : null, title: `probability ${p.toPrecision(4)}${was ? ", what came next" : ""}` },
-      h("span", { class: `piece ${kind}` }, text), h("i", {}, h("b", { style: `width:${(100 * p) / top}%` })), h("span", { class: "p" }, percent(p)))))
+    const top = model.next.rows?.[0]?.[3] || 1
+    next.replaceChildren(...(model.next.rows ?? []).map(([id, text, kind, p, was]) => h("li", {}, h("button", {
+      type: "button", class: was ? "was" : null, "aria-label": `Go on with ${text}`, title: `id ${id}, probability ${p.toPrecision(4)}${was ? ", what came next" : ""}`,
+      disabled: model.busy, onclick: () => model.send_msg({ pick: id, after: model.next.token }),
+    }, h("span", { class: `piece ${kind}` }, text), h("i", {}, h("b", { style: `width:${(100 * p) / top}%` })), h("span", { class: "p" }, percent(p))))))
   }
   list.onkeydown = (event) => {
     const to = { ArrowRight: model.token + 1, ArrowLeft: model.token - 1, Home: 0, End: (model.tokens.rows?.length ?? 1) - 1 }[event.key]
@@ -58,6 +60,7 @@ export function render({ model, el }) {
   model.on("tokens", draw)
   model.on("token", move)
   model.on("next", expect)
+  model.on("busy", () => { for (const button of next.querySelectorAll("button")) button.disabled = model.busy })
   draw()
   expect()
 }

@@ -1,6 +1,6 @@
 """Continue a prompt token by token, and reuse what a prompt shares with the one before."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +10,7 @@ from model.cache import Cache
 from model.kimi_k3 import KimiK3
 from model.measure.stats import all_statistics, first_bad
 from model.trace import check_ids, trace
+from model.vision import Images
 
 SNAPSHOT_EVERY = 64  # tokens; a KDA state cannot be rewound, only kept
 
@@ -27,6 +28,10 @@ class Sampling:
             raise ValueError(f"temperature is {self.temperature}; expected 0 (greedy) or more")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p is {self.top_p}; expected more than 0 and at most 1")
+
+    def generator(self, position: int) -> torch.Generator:
+        """Draws the token at a position: the same one in one go, step by step, and after a restart."""
+        return torch.Generator().manual_seed(1_000_003 * self.seed + position)
 
 
 class Session:
@@ -63,19 +68,47 @@ def generate(
     ValueError when the logits are not finite: it names the first block that produced NaN or infinity.
     """
     sampling = sampling or Sampling()
-    generator = torch.Generator().manual_seed(sampling.seed)
     stop, session, ids = set(stop), Session(model), list(ids)
     for _ in range(tokens):
         logits = session.run(ids)
-        if not logits.isfinite().all():
-            point = first_bad(all_statistics(trace(model, torch.tensor([ids]))))
-            raise ValueError(
-                f"the logits are not finite, so nothing is sampled; first NaN or infinity: {point}"
-            )
-        ids.append(choose(logits, sampling, generator))
+        _refuse_bad(model, torch.tensor([ids]), logits)
+        ids.append(choose(logits, sampling, sampling.generator(len(ids))))
         yield ids[-1]
         if ids[-1] in stop:
             return
+
+
+@torch.no_grad()
+def steps(
+    model: KimiK3,
+    ids: Tensor,
+    given: Sequence[int] = (),
+    tokens: int = 0,
+    sampling: Sampling | None = None,
+    images: Images | None = None,
+) -> Iterator[tuple[int, Tensor]]:
+    """Read a prompt [T] at once, then go on token by token: each with the logits [vocab] of its step.
+
+    First the ids `given`, then `tokens` chosen ones. ValueError as in `generate`.
+    """
+    sampling, cache, seen = sampling or Sampling(), model.new_cache(), ids.tolist()
+    logits = model(ids[None], cache, images=images)[0, -1]
+    for n in range(len(given) + tokens):
+        if n:
+            logits = model(torch.tensor([seen[-1:]]), cache)[0, -1]
+        if n < len(given):
+            new = given[n]
+        else:
+            _refuse_bad(model, torch.tensor([seen]), logits, images)
+            new = choose(logits, sampling, sampling.generator(len(seen)))
+        seen.append(new)
+        yield new, logits
+
+
+def _refuse_bad(model: KimiK3, ids: Tensor, logits: Tensor, images: Images | None = None) -> None:
+    if not logits.isfinite().all():
+        point = first_bad(all_statistics(trace(model, ids, images=images)))
+        raise ValueError(f"the logits are not finite, so nothing is sampled; first NaN or infinity: {point}")
 
 
 def choose(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> int:

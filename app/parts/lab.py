@@ -38,7 +38,7 @@ def lab(runs: Runs) -> pn.Column:
             later(fill)
 
     runs.param.watch(show, ["run", "reference", "problem"])
-    runs.state.param.watch(show, ["view", "lab", "layer", "head", "token", "model", "dark"])
+    runs.state.param.watch(show, ["view", "lab", "plots", "layer", "head", "token", "model", "dark"])
     if runs.state.view == "lab":
         fill()
     return place

@@ -1,6 +1,7 @@
 """The panel of interventions: every change runs the prompt again, so that list, run and link are one."""
 
 from app import lab_changes
+from app.growth import Growth
 from app.parts.lab_parts import Changes
 from app.runs import Runs
 from model.intervene import dumps
@@ -15,7 +16,8 @@ def change_form(runs: Runs) -> Changes:
             return
         if remember:
             past.append(runs.run.spec.changes)
-        runs.start(runs.run.spec.model, runs.run.spec.prompt, dumps(changes) if changes else "")
+        spec = runs.run.spec
+        runs.start(spec.model, spec.prompt, dumps(changes) if changes else "", Growth(spec.more))
         form.undoable = bool(past)
 
     def told(data: dict) -> None:

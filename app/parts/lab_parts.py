@@ -40,8 +40,10 @@ class Strip(Part):
     tokens = param.Dict({}, doc="rows, vocab, summary, random")
     next = param.Dict({}, doc="token, rows")
     token = param.Integer(0)
+    added = param.Dict({"count": 0, "text": ""}, doc="count and text of tokens after the prompt")
+    busy = param.Boolean(False)
 
-    _esm = read("dom.js", "lab_tokens.js")
+    _esm = read("dom.js", "lab_grow.js", "lab_tokens.js")
     _stylesheets: ClassVar = _STYLE
 
 

@@ -9,6 +9,7 @@ import panel as pn
 
 from app import html, lab_words
 from app.lab_views import VIEWS, At, Choice, Slot, chosen_layer, draw, draw_difference
+from app.parts import lab_growth
 from app.parts.dock import read
 from app.parts.images import images
 from app.parts.lab_change import change_form
@@ -18,6 +19,7 @@ from app.runner import Run, Whole
 from app.runs import PLAIN, Runs
 from model.measure.picture import Picture
 
+AGAIN = "This run is being passed through the model again."
 GONE = "This run is no longer whole in memory: press Run in the dock to see inside it again."
 TITLES = [[key, view.title] for key, view in VIEWS.items()]
 
@@ -40,9 +42,10 @@ class Room:
     def __init__(self, runs: Runs):
         self._runs, self._state = runs, runs.state
         self._sight: Sight | None = None
-        self._chosen: dict[tuple[str, int], str] = {}  # picture of each slot
+        self._recalled: Run | None = None  # on its way back into memory
         self._bar = Bar(self._told, views=TITLES)
         self._strip = Strip(self._told)
+        runs.param.watch(lambda event: setattr(self._strip, "busy", event.new), "busy")
         self._words = pn.pane.HTML(stylesheets=[read("lab.css")], sizing_mode="stretch_width", margin=(4, 0))
         most = max(len(view.slots) for view in VIEWS.values())
         self._places = [Place(self._state, partial(self._choose, i), self._tapped) for i in range(most)]
@@ -60,9 +63,11 @@ class Room:
         """Show what the state asks for; what is already shown stays as it is."""
         run = self._runs.run
         whole = self._runs.runner.whole(run.id)
+        other = self._runs.reference
+        if gone := next((r for r in (run, other) if r and self._runs.runner.whole(r.id) is None), None):
+            self._recall(gone)
         if whole is None:
             self._sight = None
-            self._words.object = html.render("lab_words.html", facts=[], report=[], problem=GONE, names=None)
             return
         sight = self._wanted(run, whole)
         self._follow(sight)
@@ -70,8 +75,31 @@ class Room:
             fresh = self._sight is None or self._sight.run is not run
             self._sight = sight
             if fresh:
-                self._strip.tokens = lab_words.tokens(run)
+                self._strip.param.update(tokens=lab_words.tokens(run), added=lab_growth.about(run))
             pn.state.execute(partial(self._draw, sight))
+
+    def _recall(self, run: Run) -> None:
+        """Pass a run once more that others have pushed out of memory; it is shown when it is there."""
+        if self._recalled is run:
+            return
+        self._recalled = run
+        try:
+            job = self._runs.again(run.spec)
+        except ValueError as error:
+            self._say(f"{GONE} {error}")
+            return
+        self._say(AGAIN)
+
+        async def await_() -> None:
+            await asyncio.wait([asyncio.wrap_future(job.future)])
+            self._say(GONE if job.future.exception() else "")
+            self.look()
+            self._recalled = None
+
+        pn.state.execute(await_)
+
+    def _say(self, problem: str) -> None:
+        self._words.object = html.render("lab_words.html", facts=[], report=[], problem=problem, names=None)
 
     def _wanted(self, run: Run, whole: Whole) -> Sight:
         state, other = self._state, self._runs.reference
@@ -83,13 +111,12 @@ class Room:
         head = state.head if state.head is not None and state.head < heads else 0
         last = len(run.pieces) - 1
         token = last if state.token is None else min(state.token, last)
-        choices = tuple(self._choice(name, i, slot).key for i, slot in enumerate(view.slots))
+        choices = tuple(self._choice(slot).key for slot in view.slots)
         theirs = self._runs.runner.whole(other.id) if other else None
         return Sight(run, whole, theirs, name, At(layer, head if heads else None, token), choices)
 
-    def _choice(self, view: str, index: int, slot: Slot) -> Choice:
-        wanted = self._chosen.get((view, index))
-        return next((c for c in slot.choices if c.key == wanted), slot.choices[0])
+    def _choice(self, slot: Slot) -> Choice:
+        return next((c for c in slot.choices if c.key in self._state.plots), slot.choices[0])
 
     def _follow(self, sight: Sight) -> None:
         """Everything that answers at once: the row, the chips, the theme, the lines in the plots."""
@@ -117,10 +144,7 @@ class Room:
         """Words and pictures of a sight, unless another one is wanted meanwhile."""
         view = VIEWS[sight.view]
         made = [partial(_words, sight, self._runs.runner.tokenizer(sight.run.spec.model).piece)]
-        made += [
-            partial(_picture, sight, slot, self._choice(sight.view, i, slot))
-            for i, slot in enumerate(view.slots)
-        ]
+        made += [partial(_picture, sight, slot, self._choice(slot)) for slot in view.slots]
         for i, make in enumerate(made):
             found = await asyncio.wrap_future(self._runs.runner.measuring.submit(make))
             if sight != self._sight:
@@ -140,10 +164,15 @@ class Room:
             place.drawn.mark(*_marks(found, sight.at))
 
     def _choose(self, index: int, key: str) -> None:
-        self._chosen[self._sight.view, index] = key
-        self.look()
+        """Take a picture of a slot; the first is there unless another one is in the link."""
+        slot = VIEWS[self._sight.view].slots[index]
+        keys = [choice.key for choice in slot.choices]
+        kept = [name for name in self._state.plots if name not in keys]
+        self._state.plots = kept if key == keys[0] else [*kept, key]
 
     def _told(self, data: dict) -> None:
+        if lab_growth.told(self._runs, data):
+            return
         state, run = self._state, self._runs.run
         match data:
             case {"view": str(name)} if name in VIEWS:

@@ -136,8 +136,8 @@ def test_the_rows_of_an_image_are_one_chip(runner):
     run = Visitor(runner).run("hi", "ring")
     chips = result(run)["pieces"]
     image = next(chip for chip in chips if chip[2] == "image")
-    assert image == [PLACEHOLDER, "image, 24 rows", "image", 15, 24]
-    assert chips[-1] == [ord("i"), "i", "", len(run.pieces) - 1, 1]
+    assert image == [PLACEHOLDER, "image, 24 rows", "image", 15, 24, False]
+    assert chips[-1] == [ord("i"), "i", "", len(run.pieces) - 1, 1, False]
     assert sum(chip[4] for chip in chips) == len(run.pieces)
     assert "42 tokens, 24 of them image rows" in summary(run)
 

@@ -63,7 +63,7 @@ def test_what_is_expected_marks_what_came(runner, runs):
     whole = runner.whole(runs[0].id)
     said = lab_words.expected(whole, 3, runner.tokenizer("k3-random").piece, count=272)
     assert len(said["rows"]) == 272
-    assert [row[0] for row in said["rows"] if row[3]] == ["s"]
+    assert [row[1] for row in said["rows"] if row[4]] == ["s"]
 
 
 def test_a_filled_form_is_an_intervention():

@@ -15,6 +15,7 @@ KNOWN = link.Known(
     },
     groups=frozenset({"decoder_layer", "kda", "mla", "latent_moe"}),
     layers={"kimi-k3": 93, "k3-random": 9},
+    part=lambda model, block, part: part == "scores",
 )
 PROMPTS = [
     "123", "true", "3.14", "[1,2]", '{"a":1}', "", " ", "   ", "null", "None", "a\nb\r\n\tc", "1+1=2",
@@ -57,6 +58,7 @@ def test_every_field_makes_the_round_trip():
         "tab": "live", "token": 0, "head": 3, "compare": "kimi-k3",
         "at": "4096,2,prefill,fp8,fp32,b200,8",
         "changes": '[{"do":"zero","index":1,"layer":3,"what":"head"}]', "against": "plain", "lab": "memory:5",
+        "more": [7, 108, 0], "plots": ["kda-by-channel"], "part": "scores",
     }  # fmt: skip
     assert link.parse(link.format(full), KNOWN).values == full
 
@@ -101,7 +103,7 @@ def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_kept(search, hint):
     assert len(read.problems) == 1
     assert search in read.problems[0]
     assert hint in read.problems[0]
-    assert read.values == values(token=2, open=list(link.OPEN))
+    assert read.values == values(token=2, open=list(link.OPEN), more=[], plots=[])
 
 
 def test_the_layer_is_checked_against_the_model_of_the_link():

@@ -1,0 +1,53 @@
+"""What is said of a run in one line: while it is on its way, and when it is there."""
+
+from app.runner import Job, Run
+
+GONE = (
+    "{lost} of the {count} images of this run are no longer kept here. Add them again, or leave them out, "
+    "and press Run."
+)
+GONE_ONE = "The image of this run is no longer kept here. Add it again, or leave it out, and press Run."
+
+
+def summary(run: Run) -> str:
+    """One line on a run: the model, how much, how long, on what."""
+    count, rows = len(run.pieces), sum(image.rows.size for image in run.images)
+    parts = [
+        run.spec.model,
+        "random weights" if run.random_weights else f"weights {run.spec.weights}",
+        f"{count:,} token{'s' if count != 1 else ''}" + (f", {rows:,} of them image rows" if rows else ""),
+        f"{run.milliseconds:,.0f} ms",
+        run.path,
+    ]
+    if run.spec.more:
+        parts.append(f"{len(run.spec.more)} of them added")
+    if run.changes:
+        parts.append(f"{len(run.changes)} change{'s' if len(run.changes) != 1 else ''}")
+    if not run.spec.prompt and not run.images:
+        parts.append("an empty prompt runs as the begin-of-text token alone")
+    return " · ".join(parts)
+
+
+def progress(job: Job) -> dict:
+    """What a job is at: text, and how much of it is done."""
+    size = f"{job.tokens:,} tokens"
+    match job.stage:
+        case "waiting":
+            return {"text": f"{size} · waiting for the runs before this one"}
+        case "loading":
+            return {"text": f"{size} · loading {job.model}"}
+        case "choosing" if job.growth.tokens:
+            return {
+                "text": f"{size} · token {job.added + 1} of {job.growth.tokens}",
+                "done": job.added,
+                "of": job.growth.tokens,
+            }
+        case "measuring":
+            return {"text": f"{size} · measuring", "done": job.layers, "of": job.layers}
+    layer = min(job.layer + 1, job.layers)
+    return {"text": f"{size} · layer {layer} of {job.layers}", "done": job.layer, "of": job.layers}
+
+
+def lost_images(lost: int, count: int) -> str:
+    """That some of the images of a run are not here."""
+    return GONE_ONE if count == 1 else GONE.format(lost=lost, count=count)

@@ -7,7 +7,7 @@ export function render({ model, el }) {
   const about = h("p", { role: "status" }), next = h("ol", {})
   const heading = h("h2", {}), after = h("h2", {}), hint = h("p", {}, "Choose one to go on from there.")
   let from = 0
-  el.append(h("div", { class: "tokens" }, h("section", {}, heading, list, about), h("section", { class: "next" }, after, hint, next), grow_of(model)))
+  el.append(h("div", { class: "tokens" }, h("section", {}, heading, list, about, grow_of(model)), h("section", { class: "next" }, after, hint, next)))
 
   const tell = () => {
     const t = model.tokens.rows?.[model.token]

@@ -9,7 +9,7 @@ import panel as pn
 
 from app import html, lab_words
 from app.lab_views import VIEWS, At, Choice, Slot, chosen_layer, draw, draw_difference
-from app.parts import lab_growth
+from app.parts import lab_growth, linked
 from app.parts.dock import read
 from app.parts.images import images
 from app.parts.lab_change import change_form
@@ -49,6 +49,7 @@ class Room:
         self._words = pn.pane.HTML(stylesheets=[read("lab.css")], sizing_mode="stretch_width", margin=(4, 0))
         most = max(len(view.slots) for view in VIEWS.values())
         self._places = [Place(self._state, partial(self._choose, i), self._tapped) for i in range(most)]
+        linked.link([place.drawn for place in self._places])
         views = (place.view for place in self._places)
         self._grid = pn.FlexBox(*views, gap="12px 20px", margin=0, sizing_mode="stretch_width")
         # a column each: parts have a style of their own that `visible` does not reach

@@ -18,6 +18,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from app.parts import linked
 from app.theme import colours, paint
 from model.measure.colours import NAN, ramp
 from model.measure.picture import Picture, label
@@ -56,12 +57,15 @@ class Plot:
         self.plot.add_layout(self._bar, "right")
         self._marks = self.plot.text("x", "y", "text", source={"x": [], "y": [], "text": []})
         self._marks.glyph.update(text_font_size="11px", text_align="right", x_offset=-3, text_baseline="top")
-        self.row_names, self.column_names = (ColumnDataSource({"text": []}) for _ in range(2))
+        self.row_names, self.column_names = (
+            ColumnDataSource({"text": [], "id": []}, tags=[0, 1, ""]) for _ in range(2)
+        )
         self._hover = HoverTool(renderers=[self._image], tooltips=[], formatters=self._formatters())
         self.plot.add_tools(self._hover)
         self.column, self.row = (_line(dimension) for dimension in ("height", "width"))
-        for line in (self.column, self.row):
-            self.plot.add_layout(line)
+        self.bands = linked.bands()  # at what the pointer is over, here or in another plot
+        for mark in (self.column, self.row, *self.bands):
+            self.plot.add_layout(mark)
         self.plot.on_event("tap", lambda event: on_tap(round(event.y), round(event.x)))
 
     def show(self, picture: Picture) -> None:
@@ -108,9 +112,11 @@ class Plot:
         self._dark = dark
         paint(self.plot, dark)
         c = colours(dark)
+        self.plot.outline_line_color = None  # it is drawn where the frame was before the height changed
         self._marks.glyph.text_color = c["fg"]
         for line in (self.column, self.row):
             line.line_color = c["fg"]
+        linked.paint(self.bands, dark)
         if self.picture is not None:
             self._scale(self.picture)
 
@@ -133,12 +139,11 @@ class Plot:
             (rows, self.row_names, *ends[:2]),
             (columns, self.column_names, *ends[2:]),
         ):
-            token = (picture.down if source is self.row_names else picture.across) == "token"
-            exact = len(names) == last - first + 1
-            source.tags = [first - 0.5, (last - first + 1) / max(len(names), 1)]
-            source.data = {
-                "text": [f"{first + i}  {n}" if token and exact else n for i, n in enumerate(names)]
-            }
+            kind = linked.kind_of(picture.down if source is self.row_names else picture.across)
+            exact = kind == "token" and len(names) == last - first + 1
+            source.tags = [first - 0.5, (last - first + 1) / max(len(names), 1), kind]
+            text = [f"{first + i}  {n}" if exact else n for i, n in enumerate(names)]
+            source.data = {"text": text, "id": linked.ids(kind, names)}
         return rows, columns
 
     def _formatters(self) -> dict[str, CustomJSHover]:

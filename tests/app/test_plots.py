@@ -86,7 +86,7 @@ def test_the_pointer_says_number_and_text_of_a_token_and_the_tokens_of_a_pooled_
     assert drawn.column_names.data["text"] == ["0  a", "1  ␣", "2  c", "3  d"]
     drawn.show(picture(span=(0, 2, 0, 7)))
     assert drawn.column_names.data["text"] == ["0-1", "2-3", "4-5", "6-7"]
-    assert drawn.column_names.tags == [-0.5, 2.0]
+    assert drawn.column_names.tags == [-0.5, 2.0, "token"]
 
 
 def test_a_line_points_at_the_chosen_column_or_at_none():

@@ -99,3 +99,29 @@ def test_a_phone_holds_the_lab_without_scrolling_sideways(visit, phone):
     page = visit("?with=k3-random&view=lab&lab=attention&prompt=phone", phone)
     shown(page, *VIEWS["Attention"])
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+BANDS = """() => Bokeh.documents.flatMap((doc) => [...doc._all_models.values()])
+  .filter((model) => model.type === "BoxAnnotation" && model.visible)
+  .map((band) => [band.left, band.right, band.top, band.bottom].filter(Number.isFinite))"""
+
+
+def test_what_the_pointer_is_over_is_marked_in_the_other_plots_without_the_server(visit):
+    page = visit("?with=k3-random&view=lab&lab=routing&prompt=linked%20hover")
+    shown(page, *VIEWS["Routing"])
+    page.wait_for_timeout(1500)  # until the last plot has been drawn
+    sent, devtools = [], page.context.new_cdp_session(page)
+    devtools.on("Network.webSocketFrameSent", lambda frame: sent.append(frame))
+    devtools.send("Network.enable")
+    lanes = lab(page).locator(".bk-Figure").nth(1)
+    lanes.scroll_into_view_if_needed()
+    box = lanes.bounding_box()
+    assert page.evaluate(BANDS) == []
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 3)
+    page.wait_for_function(f"({BANDS})().length >= 3")  # the expert in two plots, the token in two
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] - 40)
+    page.wait_for_function(f"({BANDS})().length === 0")
+    assert not sent
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 3)
+    expect(page).to_have_url(re.compile("token="))
+    assert sent

@@ -20,7 +20,7 @@ from app.parts.ledger import ledger
 from app.parts.stage import VIEWS, stage
 from app.shell import Shell
 from app.state import State
-from diagrams import spec
+from diagrams import details, spec
 from diagrams.facts import Facts
 from model.presets import DRAWN, preset
 
@@ -33,6 +33,7 @@ def known(models: tuple[str, ...] = DRAWN) -> link.Known:
         groups=frozenset(spec.groups()),
         layers={name: preset(name).layers for name in models},
         compared=OTHERS,
+        part=lambda model, block, part: details.detail(Facts.of(model), block, part) is not None,
     )
 
 

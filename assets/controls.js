@@ -94,7 +94,7 @@ function finder({ model, on }) {
     const li = part("li", `k-${hit.kind}`, "")
     li.id = `hit-${i}`
     li.setAttribute("role", "option")
-    li.dataset.block = hit.block
+    li.dataset.block = hit.part ? `${hit.block}/${hit.part}` : hit.block
     const title = part("b", "", hit.title), path = part("span", "path", hit.path.join(" › "))
     const text = part("span", "text", "")
     text.append(hit.text[0], part("mark", "", hit.text[1]), hit.text[2])

@@ -128,7 +128,7 @@ function drawDiagram(model, el) {
   }
   // A letter of the equation: the box it lives in, or the closed group around it, and its way to the selection.
   const light = ({ detail }) => {
-    const id = detail.find((key) => drawn.has(key)), to = model.selected
+    const id = detail.find((key) => drawn.has(key)), to = boxOf(model.selected)
     drawn.forEach((g, key) => g.classList.toggle("lit", key === id))
     for (const { edge, g } of lines)
       g.classList.toggle("lit", !!id && id !== to && edge.members.some(([a, b]) => inside(a, id) && inside(b, to)))
@@ -138,9 +138,26 @@ function drawDiagram(model, el) {
     for (let n = nodes.get(id); n; n = nodes.get(n.parent)) if (n.id === group) return true
     return false
   }
+  // What is chosen is a box, a part of one ("kda_decay/mm1"), or an arrow to or from one ("kda_decay/to.kda_delta_rule").
+  const boxOf = (chosen) => (drawn.has(chosen) ? chosen : chosen.split("/")[0])
+  const isChosen = (edge) => edge.members.some((ends) => namesOf(ends).includes(model.selected))
+  const namesOf = ([a, b]) => {
+    const [from, to] = [a, b].map((end) => end.split("/")[0])
+    if (from === to) return [a]
+    return nodes.get(from)?.io ? [`${to}/from.${from}`] : [`${from}/to.${to}`]
+  }
+  const pickEdge = (id) => {
+    const { edge } = lines.find((line) => line.edge.id === id)
+    const names = [...new Set(edge.members.flatMap(namesOf))]
+    pick(names[(names.indexOf(model.selected) + 1) % names.length]) // a trunk tells its arrows one by one
+  }
+  const nextEdge = (id) => {
+    const names = [...new Set(lines.flatMap(({ edge }) => edge.members.filter(([a]) => inside(a, id)).flatMap(namesOf)))]
+    if (names.length) pick(names[(names.indexOf(model.selected) + 1) % names.length])
+  }
   // Selection: outline the box, colour what goes in and what comes out.
   const mark = () => {
-    const id = model.selected
+    const id = boxOf(model.selected)
     tip.classList.remove("on")
     for (const [key, g] of drawn) {
       g.classList.toggle("sel", key === id)
@@ -151,6 +168,7 @@ function drawDiagram(model, el) {
       const into = ends.some(([a, b]) => b && (!a || edge.loop)), out = ends.some(([a, b]) => a && (!b || edge.loop))
       g.classList.toggle("in", into)
       g.classList.toggle("out", out && !into)
+      g.classList.toggle("chosen", id !== model.selected && isChosen(edge))
       if (into || out) layer.edges.append(g)
     }
     rove([current, id].find((key) => drawn.has(key)) ?? nodes.keys().next().value)
@@ -188,7 +206,7 @@ function drawDiagram(model, el) {
   const down = (ev) => {
     if (ev.button) return
     fingers.set(ev.pointerId, local(ev))
-    press = { id: under(ev, "id"), toggle: under(ev, "toggle"), at: local(ev), dragged: fingers.size > 1 }
+    press = { id: under(ev, "id"), toggle: under(ev, "toggle"), edge: under(ev, "edge"), at: local(ev), dragged: fingers.size > 1 }
   }
   const drag = (ev) => {
     const before = [...fingers.values()], last = fingers.get(ev.pointerId), here = local(ev)
@@ -204,6 +222,7 @@ function drawDiagram(model, el) {
   }
   const click = () => {
     if (press.toggle) return toggle(press.toggle)
+    if (press.edge) return pickEdge(press.edge)
     if (!press.id) return
     focus(press.id)
     pick(press.id)
@@ -239,7 +258,7 @@ function drawDiagram(model, el) {
   })
   svg.addEventListener("dblclick", (ev) => {
     const n = nodes.get(under(ev, "id"))
-    if (n?.group && !under(ev, "toggle")) toggle(n.id)
+    if ((n?.group || n?.more) && !under(ev, "toggle")) toggle(n.id)
   })
   svg.addEventListener("wheel", (ev) => {
     const near = ev.ctrlKey || ev.metaKey, step = ev.deltaMode === 1 ? 20 : 1
@@ -253,11 +272,12 @@ function drawDiagram(model, el) {
   const moves = {
     ArrowDown: (n, row) => focus(row[row.indexOf(n.id) + 1]),
     ArrowUp: (n, row) => focus(row[row.indexOf(n.id) - 1] ?? n.parent),
-    ArrowRight: (n) => (n.group && !n.open ? toggle(n.id) : focus(siblings(n.id)[0])),
+    ArrowRight: (n) => (n.more || (n.group && !n.open) ? toggle(n.id) : focus(siblings(n.id)[0])),
     ArrowLeft: (n) => (n.group && n.open ? toggle(n.id) : focus(n.parent)),
     Home: () => focus(siblings(null)[0]),
     End: () => focus(siblings(null).at(-1)),
     Enter: (n) => pick(n.id),
+    e: (n) => nextEdge(n.id),
     " ": (n) => pick(n.id),
   }
   const keys = {
@@ -313,7 +333,7 @@ function drawDiagram(model, el) {
   const theme = () => wrap.classList.toggle("dark", model.dark)
   model.on("scene", redraw)
   model.on("words", redraw)
-  model.on("selected", () => { mark(); wanted = model.selected; arrive() })
+  model.on("selected", () => { mark(); wanted = boxOf(model.selected); arrive() })
   model.on("camera", () => { if (model.camera !== kept) look() })
   model.on("dark", theme)
   model.on("live", live)
@@ -328,7 +348,7 @@ function drawDiagram(model, el) {
     if (!size.width) return
     if (first && model.camera) look()
     else if (!moved) fit(false)
-    if (first || !moved) reveal(model.selected)
+    if (first || !moved) reveal(boxOf(model.selected))
     if (wanted) arrive()
     if (first) requestAnimationFrame(() => performance.mark("diagram-painted"))
   })

@@ -55,8 +55,9 @@ function halfway(points) {
 }
 
 function drawEdge(edge, parent, enters) {
-  const g = shape("g", { class: `edge ${edge.kind}` }, parent)
-  shape("path", { class: "path", d: rounded(edge.points) }, g)
+  const g = shape("g", { class: `edge ${edge.kind}` }, parent), d = rounded(edge.points)
+  shape("path", { class: "path", d }, g)
+  if (edge.id) shape("path", { class: "hit", d, "data-edge": edge.id }, g) // a line is thin to click on
   if (enters) shape("path", { class: "head", d: arrow(edge.points.at(-2), edge.points.at(-1)) }, g)
   if (edge.loop && edge.kind !== "store") shape("path", { class: "head", d: halfway(edge.points) }, g)
   return g
@@ -76,8 +77,8 @@ function drawLabel(edge, parent) {
 }
 
 function drawToggle(node, parent) {
-  const at = node.open ? [10, 9] : [9, node.h / 2 - 9]
-  const g = shape("g", { class: "toggle", "data-toggle": node.id, transform: `translate(${at})` }, parent)
+  const at = node.open ? [10, 9] : [node.more ? -9 : 9, node.h / 2 - 9]
+  const g = shape("g", { class: `toggle${node.more ? " more" : ""}`, "data-toggle": node.id, transform: `translate(${at})` }, parent)
   shape("rect", { width: 18, height: 18, rx: 5 }, g)
   shape("path", { d: node.open ? "M5.5,9H12.5" : "M5.5,9H12.5M9,5.5V12.5" }, g)
 }
@@ -100,18 +101,18 @@ function drawTexts(node, parent) {
 
 function drawNode(node, parent) {
   const open = node.group && node.open
-  const states = [open && "group", node.io && "io", isRail(node) && "rail"].filter(Boolean).join(" ")
+  const states = [open && "group", node.io && "io", node.level, isRail(node) && "rail"].filter(Boolean).join(" ")
   const g = shape("g", {
     class: `node k-${node.kind} ${states}`, "data-id": node.id, transform: `translate(${node.x},${node.y})`,
     role: "treeitem", tabindex: -1, "aria-level": node.depth + 1,
     "aria-label": [node.title, node.sub, count(node.params)].filter(Boolean).join(", "),
   }, parent)
-  if (node.group) g.setAttribute("aria-expanded", String(!!node.open))
+  if (node.group || node.more) g.setAttribute("aria-expanded", String(!!node.open))
   const rx = node.io ? node.h / 2 : open ? 14 : 8
   shape("rect", { class: "ring", x: -3.5, y: -3.5, width: node.w + 7, height: node.h + 7, rx: rx + 3.5 }, g)
   shape("rect", { class: "box", width: node.w, height: node.h, rx }, g)
   if (open) drawHeader(node, g); else drawTexts(node, g)
-  if (node.group) drawToggle(node, g)
+  if (node.group || node.more) drawToggle(node, g)
   return g
 }
 

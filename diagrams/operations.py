@@ -4,6 +4,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 
+import torch
+
 from diagrams import recording, spec
 from diagrams.facts import Facts
 from diagrams.instances import exists, is_parameter, parameters, resolve
@@ -16,6 +18,8 @@ WORDS = {
     "kda": "delta rule", "new_zeros": "zeros", "zeros_like": "zeros", "arange": "positions", "gt": ">",
     "masked_fill": "mask", "masked_fill_": "mask", "upsample_bilinear2d": "resize", "neg": "−",
 }  # fmt: skip
+TYPES = {torch.bfloat16: "BF16", torch.float16: "F16", torch.float32: "F32", torch.float64: "F64"}
+TYPES |= {torch.int64: "I64", torch.int32: "I32"}
 SIGNS = {"mul": "×", "div": "÷", "add": "+", "add_": "+", "sub": "−", "pow": "power"}
 Place = tuple[str, str]  # block and instance
 
@@ -33,10 +37,29 @@ class Op:
 
 
 @lru_cache(maxsize=8)
+def _recorded(facts: Facts) -> tuple[Facts, recording.Recording]:
+    model, heard = recording.record(facts.config)
+    return Facts("", model), heard
+
+
+@lru_cache(maxsize=8)
+def types(facts: Facts) -> dict[tuple[str, str], str]:
+    """The type of each output of each block, by block and point: "BF16"."""
+    small, heard = _recorded(facts)
+    found = {}
+    for block in small.blocks.values():
+        path = small.instances(block)[-1]
+        for point in block.out:
+            if dtype := heard.types.get(resolve(path, point)):
+                found[block.id, point] = TYPES[dtype]
+    return found
+
+
+@lru_cache(maxsize=8)
 def operations(facts: Facts) -> dict[str, tuple[Op, ...]]:
     """Operations by block: those of the instance that has most of them; a block may have none."""
-    model, heard = recording.record(facts.config)
-    told = _Telling(Facts("", model), heard)
+    small, heard = _recorded(facts)
+    told = _Telling(small, heard)
     by_place = defaultdict(list)
     for event in heard.events:
         if place := told.owner(event):

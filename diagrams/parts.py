@@ -1,5 +1,6 @@
 """What a block opens to: the tensors it owns and the operations it does, as boxes and arrows."""
 
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -58,7 +59,7 @@ def parts(facts: Facts, block_id: str, layer: int | None = None) -> Parts:
     paths = facts.instances(block)
     path = next((p for p in paths if layer is not None and layer_of(p) == layer), paths[0])
     full = [resolve(path, leaf) for leaf in block.leaves]
-    tensors = tuple(_tensor(facts, p, len(paths)) for p in full if is_parameter(facts.model, p))
+    tensors = tuple(_tensor(facts, p, len(paths), layer) for p in full if is_parameter(facts.model, p))
     return Parts(tensors, _renamed(operations(facts).get(block_id, ()), block.leaves, path))
 
 
@@ -110,18 +111,26 @@ def takers(facts: Facts, target: str, source: str, others: set[str]) -> list[str
 
 def _renamed(ops: tuple[Op, ...], leaves: tuple[str, ...], path: str) -> tuple[Op, ...]:
     """Operations that call tensors as the boxes do."""
-    names = {leaf: _short(resolve(path, leaf)) for leaf in leaves}
+    names = {leaf: short_name(resolve(path, leaf)) for leaf in leaves}
     return tuple(
         replace(op, reads=tuple((w, names[n] if w == "tensor" else n) for w, n in op.reads)) for op in ops
     )
 
 
-def _tensor(facts: Facts, path: str, instances: int) -> Tensor:
+def _tensor(facts: Facts, path: str, instances: int, layer: int | None) -> Tensor:
     entry = facts.layout.entries[path]
-    return Tensor(_short(path), entry.tensors, max(entry.experts, 1), instances, entry.parameters)
+    stored = entry.tensors
+    if layer is None:
+        stored = tuple(replace(t, name=of_all_layers(t.name)) for t in stored)
+    return Tensor(short_name(path), stored, max(entry.experts, 1), instances, entry.parameters)
 
 
-def _short(path: str) -> str:
+def of_all_layers(name: str) -> str:
+    """A tensor's name for all layers at once: "layers.L.self_attn.o_proj.weight"."""
+    return re.sub(r"\.(layers|blocks)\.\d+\.", r".\1.L.", name)
+
+
+def short_name(path: str) -> str:
     """The last word, and for a plain weight the module before it: "A_log", "q_b_proj.weight"."""
     words = path.split(".")
     return ".".join(words[-2:]) if words[-1] == "weight" else words[-1]

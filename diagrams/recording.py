@@ -11,6 +11,7 @@ from torch.utils.flop_counter import flop_registry
 from model.config import Config
 from model.init import build
 from model.kimi_k3 import KimiK3
+from model.tensors import cast
 from model.vision import Images
 
 # no size of a model is likely to be one of these, so an axis of that length is that axis
@@ -44,6 +45,7 @@ class Recording(TorchDispatchMode):
         self._made: dict[int, tuple[Event, tuple[str, ...]]] = {}  # by tensor: its operation, modules left
         self._alive: list[Tensor] = []  # ids are only unique among the living
         self._running: list[str] = [""]
+        self.types: dict[str, torch.dtype] = {}  # of what each module gave
 
     def enter(self, path: str, args: tuple) -> None:
         self._running.append(path)
@@ -53,8 +55,11 @@ class Recording(TorchDispatchMode):
 
     def leave(self, path: str, out) -> None:
         self._running.pop()
-        for tensor in tree_leaves(out):
-            if isinstance(tensor, Tensor) and id(tensor) in self._made:
+        given = [x for x in tree_leaves(out) if isinstance(x, Tensor)]
+        if given:
+            self.types[path] = given[0].dtype
+        for tensor in given:
+            if id(tensor) in self._made:
                 event, left = self._made[id(tensor)]
                 self._made[id(tensor)] = event, (*left, path)
 
@@ -96,8 +101,11 @@ class Recording(TorchDispatchMode):
 
 
 def record(c: Config) -> tuple[KimiK3, Recording]:
-    """The operations of a model of these widths, on the meta device: a few layers that show every kind."""
-    model = build(few_layers(c))
+    """The operations of a model of these widths, on the meta device: a few layers that show every kind.
+
+    In the types of the checkpoint, as the official code loads it.
+    """
+    model = cast(build(few_layers(c)), c, getattr(torch, c.stored))
     recording = Recording(model)
     hooks = []
     for path, module in model.named_modules():

@@ -7,6 +7,7 @@ from functools import lru_cache
 from diagrams import code, formula
 from diagrams.facts import Facts
 from diagrams.instances import parameters, points, resolve
+from diagrams.parts import of_all_layers, short_name
 from diagrams.spec import Block
 
 LIMIT, BEFORE, AFTER = 12, 32, 72  # hits; characters of a long text around what was found
@@ -20,6 +21,7 @@ class Entry:
     rank: int
     what: str
     text: str
+    part: str = ""  # of the block: the tensor that the text names
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Hit:
     path: tuple[str, ...]  # titles of the groups around it, the outermost first
     what: str  # which sort of text matched: "title", "tensor", ...
     text: tuple[str, str, str]  # that text in three parts, the middle one being what was found
+    part: str = ""  # the tensor that was found, if one was
 
 
 def search(facts: Facts, query: str, limit: int = LIMIT) -> list[Hit]:
@@ -58,8 +61,9 @@ def index(model: str) -> tuple[Entry, ...]:
 def _entries(facts: Facts, block: Block) -> list[Entry]:
     path = facts.instances(block)[0]
     found = [(0, "title", block.title), (1, "name", block.id)]
-    found += [(1, "tensor", _official(name)) for name in parameters(facts.model, block, path)]
-    found += [(2, "point", _official(name)) for name in points(facts.model, block, path)]
+    named = {name: short_name(name) for name in parameters(facts.model, block, path)}
+    found += [(1, "tensor", of_all_layers(name), part) for name, part in named.items()]
+    found += [(2, "point", of_all_layers(name)) for name in points(facts.model, block, path)]
     found += [(2, "class", name) for name in block.of]
     found += [(3, "symbol", f"{_plain(s.symbol)}: {_meant(s.is_, path)}{s.text}") for s in block.symbols]
     said = block.summary or code.summary_of(facts.model, block)
@@ -68,11 +72,7 @@ def _entries(facts: Facts, block: Block) -> list[Entry]:
     found += [(5, "note", line.strip()) for line in notes]
     found += [(6, "evidence", f"{other['says']} {other['release']}") for other in block.others]
     found += [(6, "source", " ".join(str(v) for v in source.values())) for source in block.sources]
-    return [Entry(block.id, rank, what, text) for rank, what, text in found if text]
-
-
-def _official(path: str) -> str:
-    return re.sub(r"\.(layers|blocks)\.\d+\.", r".\1.L.", path)
+    return [Entry(block.id, *entry) for entry in found if entry[2]]
 
 
 def _plain(symbol: str) -> str:
@@ -101,7 +101,8 @@ def _hit(facts: Facts, entry: Entry, word: str) -> Hit:
         around.append(blocks[at].title)
         at = parent[at]
     block = blocks[entry.block]
-    return Hit(block.id, block.title, block.kind, tuple(around[::-1]), entry.what, _cut(entry.text, word))
+    text = _cut(entry.text, word)
+    return Hit(block.id, block.title, block.kind, tuple(around[::-1]), entry.what, text, entry.part)
 
 
 def _cut(text: str, word: str) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from app.html import render
 from app.state import State
 from app.turn import turn
 from assets import ROOT
-from diagrams import picture, search
+from diagrams import parts, picture, search
 from diagrams.facts import Facts
 
 LONGEST = 100  # characters of a query
@@ -58,18 +58,24 @@ class Controls(JSComponent):
         hits = search.search(Facts.of(self._state.model), query)
         self.found = {"query": query, "hits": [asdict(hit) for hit in hits]}
 
-    def _choose(self, block: str) -> None:
-        """Show a block that was found: its groups opened, in the layer on show when it has one there."""
+    def _choose(self, found: str) -> None:
+        """Show what was found: the groups around it opened, in the layer on show when it is there.
+
+        A tensor is shown in its block: "mla_q_up/q_b_proj.weight".
+        """
         state, facts = self._state, Facts.of(self._state.model)
-        if block not in facts.blocks:
+        block, part = parts.split(found[:200])
+        if block not in facts.blocks or (part and part not in parts.known(facts, block)):
             return
+        around = [*search.around(facts, block), *([block] if part else [])]
         layers = facts.block(block).layers
         elsewhere = state.layer is not None and bool(layers) and state.layer not in layers
         state.param.update(
             view="model",
             layer=None if elsewhere else state.layer,
-            open=list(dict.fromkeys([*state.open, *search.around(facts, block)])),
+            open=list(dict.fromkeys([*state.open, *around])),
             select=block,
+            part=part,
         )
 
 

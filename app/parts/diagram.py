@@ -12,7 +12,7 @@ from app.html import asset
 from app.state import State
 from app.turn import turn
 from assets import ROOT
-from diagrams import graph, spec, stack
+from diagrams import details, graph, parts, spec, stack
 from diagrams.facts import Facts
 from diagrams.shapes import Step
 
@@ -40,7 +40,7 @@ class Diagram(JSComponent):
         self._on_toggle = on_toggle
 
     def _handle_msg(self, data) -> None:
-        if isinstance(data, dict) and data.get("type") == "toggle" and data.get("id") in spec.groups():
+        if isinstance(data, dict) and data.get("type") == "toggle" and data.get("id") in spec.blocks():
             turn(lambda: self._on_toggle(data["id"]))
 
 
@@ -54,7 +54,12 @@ def _drawing(state: State) -> dict:
 
 def first(state: State) -> dict:
     """All that the browser needs to draw before the server's half of the drawing is there."""
-    return {**_drawing(state), "selected": state.select, "camera": state.camera, "dark": False, "live": {}}
+    return {**_drawing(state), "selected": _chosen(state), "camera": state.camera, "dark": False, "live": {}}
+
+
+def _chosen(state: State) -> str:
+    """The block, and what is chosen of it: "mla_q_up/q_b_proj.weight"."""
+    return f"{state.select}{parts.SEPARATOR}{state.part}" if state.part else state.select
 
 
 @cache
@@ -79,14 +84,18 @@ def diagram(state: State) -> Diagram:
     drawn = Diagram(
         lambda group: _toggle(state, group),
         words=shown["words"],
-        selected=state.select,
+        selected=_chosen(state),
         camera=state.camera,
         dark=state.dark,
     )
 
     def chosen(event):
-        if event.new == "" or event.new in spec.blocks():
-            turn(lambda: setattr(state, "select", event.new))
+        block, part = parts.split(event.new[:120])
+        facts = Facts.of(state.model)
+        if event.new == _chosen(state) or (block and block not in facts.blocks):
+            return
+        there = bool(part) and details.detail(facts, block, part) is not None
+        turn(lambda: state.param.update(select=block, part=part if there else ""))
 
     def moved(event):
         if link.CAMERA.fullmatch(event.new):
@@ -103,6 +112,7 @@ def diagram(state: State) -> Diagram:
     drawn.param.watch(chosen, "selected")
     drawn.param.watch(moved, "camera")
     state.param.watch(redraw, SHOWN)
-    for name, own in (("select", "selected"), ("dark", "dark"), ("camera", "camera")):
+    state.param.watch(lambda *_: setattr(drawn, "selected", _chosen(state)), ["select", "part"])
+    for name, own in (("dark", "dark"), ("camera", "camera")):
         state.param.watch(lambda event, own=own: setattr(drawn, own, event.new), name)
     return drawn

@@ -12,9 +12,11 @@ from app.html import render
 from app.parts.header import title
 from app.shell import Shell
 from app.state import State
-from diagrams import origins, sources, stack, symbols, tour
+from diagrams import details, origins, sources, stack, symbols, tour
 from diagrams.derivation import derivation
 from diagrams.facts import STEP, Facts
+from diagrams.operations import Op
+from diagrams.parts import Tensor
 from diagrams.records import BlockFacts
 from diagrams.shapes import Step
 from model.presets import preset
@@ -66,6 +68,13 @@ def subject(model: str, select: str, layer: int | None = None) -> str:
         alone=layer if layer in block.layers else None,
         total=origins.of_block(facts, block, layer),
     )
+
+
+def part(model: str, select: str, layer: int | None, name: str, step: Step) -> str:
+    """What is chosen of the block: a tensor, an operation or an arrow; nothing without a name."""
+    found = details.detail(Facts.of(model), select, name, layer, step) if name else None
+    kind = {Tensor: "tensor", Op: "op", list: "arrow"}.get(type(found))
+    return render("part.html", kind=kind, part=found, step=step) if kind else ""
 
 
 @lru_cache(maxsize=1024)
@@ -177,7 +186,7 @@ def inspector(state: State, shell: Shell) -> None:
 
     def show(*_):
         about = asked()
-        made = {"subject": subject(*about)}
+        made = {"subject": subject(*about) + part(*about, state.part, state.step)}
         match state.tab:
             case "overview":
                 made["overview"] = overview(*about, state.step, state.depth, bool(state.run))
@@ -192,6 +201,6 @@ def inspector(state: State, shell: Shell) -> None:
         block = _block(state.model, state.select, state.layer)
         state.notice = f"{block.title}, {block.total:,} parameters" if state.select else title(state.model)
 
-    state.param.watch(show, ["model", "select", "layer", "tab", "phase", "B", "T", "depth", "run"])
+    state.param.watch(show, ["model", "select", "part", "layer", "tab", "phase", "B", "T", "depth", "run"])
     state.param.watch(announce, "select")
     show()

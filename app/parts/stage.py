@@ -6,8 +6,10 @@ from app.html import render
 from app.parts.header import title
 from app.shell import Shell
 from app.state import State
-from diagrams import stack
+from diagrams import details, stack
 from diagrams.facts import Facts
+from diagrams.operations import Op
+from diagrams.parts import Tensor
 from model.presets import preset
 
 VIEWS = (
@@ -17,6 +19,9 @@ VIEWS = (
     ("cost", "Cost"),
     ("compare", "Compare"),
 )
+
+# groups of the stack, as a path counts them: "93 layers > 24 MLA layers"
+LEVELS = {stack.LAYER: "layers", "kda": "KDA layers", "mla": "MLA layers", "latent_moe": "MoE layers"}
 
 
 @cache
@@ -33,8 +38,10 @@ def _crumbs(state: State) -> list[tuple[str, str, bool]]:
     facts = Facts.of(state.model)
     parents = {node.id: node.parent for node in facts.view.nodes}
     below, at = [], state.select
+    if state.part:
+        below.append((_part(facts, state.select, state.part), f"select={at}&part={state.part}", False))
     while at in parents:
-        below.append((facts.blocks[at].title, f"select={at}", False))
+        below.append((_many(facts, at, state.layer), f"select={at}", False))
         at = parents[at]
     path = [(title(state.model), "select=", False), *reversed(below)]
     if state.layer is None:
@@ -44,6 +51,22 @@ def _crumbs(state: State) -> list[tuple[str, str, bool]]:
     return [path[0], here, *path[2 if inside else 1 :]]
 
 
+def _many(facts: Facts, block: str, layer: int | None) -> str:
+    """A block as a step of the path: those of the stack by how many layers have them."""
+    if layer is not None or block not in LEVELS:
+        return facts.blocks[block].title
+    return f"{len(facts.block(block).layers)} {LEVELS[block]}"
+
+
+def _part(facts: Facts, block: str, part: str) -> str:
+    match details.detail(facts, block, part):
+        case Op(title=title):
+            return title
+        case Tensor(id=name):
+            return name.removesuffix(".weight")
+    return "arrow"
+
+
 def stage(state: State, shell: Shell) -> None:
     """Keep the places around the stage in step with the state."""
 
@@ -51,8 +74,11 @@ def stage(state: State, shell: Shell) -> None:
         layers = len(preset(state.model).kinds)
         if state.layer is not None and state.layer >= layers:
             state.layer = None
-        if state.select not in Facts.of(state.model).blocks:
-            state.select = ""
+        facts = Facts.of(state.model)
+        if state.select not in facts.blocks:
+            state.param.update(select="", part="")
+        elif state.part and details.detail(facts, state.select, state.part) is None:
+            state.part = ""
         shell.fill(layers=cells(state.model))
 
     def keep_selection(*_):
@@ -81,6 +107,6 @@ def stage(state: State, shell: Shell) -> None:
     state.param.watch(strip_and_layer, "model")
     state.param.watch(keep_selection, "layer")
     state.param.watch(announce, "layer")
-    state.param.watch(show, ["view", "tab", "model", "select", "layer"])
+    state.param.watch(show, ["view", "tab", "model", "select", "part", "layer"])
     strip_and_layer()
     show()

@@ -90,8 +90,8 @@ def _group(node: dict, c: dict, chosen: bool) -> str:
 
 def _box(node: dict, c: dict, chosen: bool) -> str:
     tall = node["h"] > RAIL
-    fill = c["bg"] if node["io"] else c[f"{node['kind']}-{'g' if tall else 'f'}"]
-    rx = node["h"] / 2 if node["io"] else RADIUS
+    fill = c["bg"] if node["io"] or node["level"] == "tensor" else c[f"{node['kind']}-{'g' if tall else 'f'}"]
+    rx = node["h"] / 2 if node["io"] else 16 if node["level"] == "op" else RADIUS
     stroke = c["pick"] if chosen else c[node["kind"]]
     x, y = node["x"] + node["w"] / 2, node["y"] + (34 if tall else node["h"] / 2)
     up = -3 if node["row"] else 4.5

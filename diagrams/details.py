@@ -1,0 +1,40 @@
+"""What is chosen inside or beside a block: a tensor, an operation, or an arrow to or from it."""
+
+from diagrams import stack
+from diagrams.facts import STEP, Facts
+from diagrams.flows import Flow, flows
+from diagrams.operations import Op
+from diagrams.parts import Tensor, parts
+from diagrams.shapes import Step
+
+TO, FROM = "to.", "from."  # an arrow is named by its other end: "to.kda_delta_rule", "from.tokens"
+Detail = Tensor | Op | list[Flow] | None
+
+
+def detail(facts: Facts, block: str, part: str, layer: int | None = None, step: Step = STEP) -> Detail:
+    """None when the block has no such part."""
+    if part.startswith(TO):
+        return _between(facts, block, part.removeprefix(TO), step) or None
+    if part.startswith(FROM):
+        return _between(facts, part.removeprefix(FROM), block, step) or None
+    own = parts(facts, block, layer)
+    return next((p for p in (*own.tensors, *own.ops) if p.id == part), None)
+
+
+def _between(facts: Facts, source: str, target: str, step: Step) -> list[Flow]:
+    """The arrows between two boxes; a closed group or the other layers stand for what is in them."""
+    givers, takers = _inside(facts, source), _inside(facts, target)
+    found = []
+    for ends, several in flows(facts, step).items():
+        a, b = ends.split(">")
+        if a in givers and b in takers:
+            found += [flow for flow in several if flow not in found]
+    return found
+
+
+def _inside(facts: Facts, box: str) -> set[str]:
+    if box == stack.EARLIER:
+        return {"token_embedding", "splice", "ffn_sum"}
+    if box == stack.LATER:
+        return {"ffn_sum", *facts.view.children(stack.LAYER)}
+    return {box, *facts.view.inside(box)}

@@ -1,0 +1,85 @@
+"""What runs along an arrow: which values, their shape in letters and in numbers, their type, their bytes."""
+
+from dataclasses import dataclass
+from math import prod
+
+from diagrams import formula, spec
+from diagrams.facts import STEP, Facts
+from diagrams.operations import types
+from diagrams.shapes import Step
+
+WIDTHS = {"I64": 8, "I32": 4, "F64": 8, "F32": 4, "BF16": 2, "F16": 2}
+
+
+@dataclass(frozen=True)
+class Value:
+    """One tensor on an arrow."""
+
+    name: str  # the point of the source that gives it; "" when there is one only
+    symbolic: str
+    concrete: str
+    dtype: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Flow:
+    """An arrow as a person asks about it."""
+
+    source: str  # titles
+    target: str
+    text: str
+    values: tuple[Value, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(v.bytes for v in self.values)
+
+
+def flows(facts: Facts, step: Step = STEP) -> dict[str, list[Flow]]:
+    """Every arrow by the ids of its ends, "a>b"; what AttnRes stores is one sum at a time."""
+    found: dict[str, list[Flow]] = {}
+    for edge in facts.view.edges:
+        flow = _flow(facts, edge, step)
+        same = found.setdefault(f"{edge.source}>{edge.target}", [])
+        if flow not in same:
+            same.append(flow)
+    return found
+
+
+def _flow(facts: Facts, edge: spec.Edge, step: Step) -> Flow:
+    titles = {b.id: b.title for b in facts.blocks.values()} | {
+        n.id: n.title for n in facts.view.nodes if n.io
+    }
+    values = tuple(_value(facts, edge, step, name, shape) for name, shape in _given(facts, edge))
+    return Flow(titles[edge.source], titles[edge.target], edge.label, values)
+
+
+def _given(facts: Facts, edge: spec.Edge) -> list[tuple[str, str]]:
+    """Points and shapes of the tensors on an arrow; a role with several instances gives as many."""
+    if edge.shape:
+        return [("", edge.shape)]
+    block = facts.blocks[edge.source]
+    if picked := [p for p in edge.points if p in block.out]:
+        return [(p, block.out[p]) for p in picked]
+    shapes = list(block.out.items())
+    names = edge.points or _instances(facts, block)
+    if len(names) < 2:
+        return [("" if len(shapes) == 1 else point, shape) for point, shape in shapes]
+    return [(name, shape) for name in names for _, shape in shapes]
+
+
+def _instances(facts: Facts, block: spec.Block) -> list[str]:
+    """Names of the instances that stand side by side in one layer."""
+    paths = facts.instances(block)
+    owner = paths[0].rpartition(".")[0]
+    return [p.rpartition(".")[2] for p in paths if p.rpartition(".")[0] == owner] if len(block.at) > 1 else []
+
+
+def _value(facts: Facts, edge: spec.Edge, step: Step, name: str, shape: str) -> Value:
+    symbolic, concrete = facts.shape(shape, "", step, edge.context)
+    block = facts.blocks.get(edge.source)
+    point = name if block and name in block.out else next(iter(block.out)) if block else ""
+    dtype = types(facts).get((edge.source, point), "BF16" if edge.source == "image" else "I64")
+    numbers = formula.shape(step.symbolic(shape, edge.context), facts.sizes | step.sizes)
+    return Value(name, symbolic, concrete, dtype, prod(numbers) * WIDTHS[dtype])

@@ -23,10 +23,14 @@ struct Weights {
 struct Rows {
     std::vector<const float *> in;
     std::vector<float *> out;
+
+    Rows part(int64_t first, int64_t stop) const {
+        return {{in.begin() + first, in.begin() + stop}, {out.begin() + first, out.begin() + stop}};
+    }
 };
 
-constexpr int R = W / 8;  // vectors of rows that the registers hold beside the weights
-constexpr int MANY = W / 2;   // rows of an expert from which they fill the lanes
+constexpr int WIDEST = W / 8;  // vectors of rows that the registers hold beside the weights
+constexpr int MANY = W / 2;    // rows from which they fill the lanes
 
 // tanh without cancellation: a polynomial near zero, where 1 - e^-2|x| would lose digits.
 inline lanes hyperbolic(const lanes &x) {
@@ -61,6 +65,7 @@ template <int M> lanes products(const float *const *rows, const float *weight, i
         for (int m = 0; m < M; m++) row[m] = load(rows[m] + c, W);
         for (int n = 0; n < N; n++) {
             const lanes column = load(columns[n] + c, W);
+            __builtin_prefetch(columns[n] + c + N * stride);  // the next rows: the processor guesses late
             for (int m = 0; m < M; m++) total[m * N + n] += row[m] * column;
         }
     }
@@ -110,7 +115,7 @@ void narrow(const Task &task, const Weights &w, const Rows &rows) {
 }
 
 // W * R rows as columns: column c of block b is the R vectors at x[(b * size + c) * R].
-std::vector<lanes> columns(const std::vector<const float *> &rows, int64_t size) {
+template <int R> std::vector<lanes> columns(const std::vector<const float *> &rows, int64_t size) {
     const int64_t count = rows.size(), blocks = (count + W * R - 1) / (W * R);
     std::vector<lanes> x(blocks * size * R);
     for (int64_t m = 0; m < count; m += W)
@@ -124,7 +129,7 @@ std::vector<lanes> columns(const std::vector<const float *> &rows, int64_t size)
     return x;
 }
 
-void write_rows(const std::vector<lanes> &x, const std::vector<float *> &rows, int64_t size) {
+template <int R> void write_rows(const std::vector<lanes> &x, const std::vector<float *> &rows, int64_t size) {
     const int64_t count = rows.size();
     for (int64_t m = 0; m < count; m += W)
         for (int64_t c = 0; c < size; c += W) {
@@ -137,7 +142,8 @@ void write_rows(const std::vector<lanes> &x, const std::vector<float *> &rows, i
 }
 
 // N rows of weights times one block of columns.
-template <int N> inline void multiply(const float *const *weights, const lanes *x, int64_t size, lanes (&y)[N][R]) {
+template <int N, int R>
+inline void multiply(const float *const *weights, const lanes *x, int64_t size, lanes (&y)[N][R]) {
     lanes total[N][R] = {};
     for (int64_t c = 0; c < size; c++)
         for (int r = 0; r < R; r++)
@@ -145,11 +151,11 @@ template <int N> inline void multiply(const float *const *weights, const lanes *
     std::memcpy(y, total, sizeof total);
 }
 
-// Many rows: lanes run along the rows, weights are broadcast.
-void wide(const Task &task, const Weights &w, const Rows &rows) {
+// Many rows, in blocks of R vectors: lanes run along the rows, weights are broadcast.
+template <int R> void wide(const Task &task, const Weights &w, const Rows &rows) {
     constexpr int N = 4;  // hidden units at a time, gate and up of each
     const int64_t L = task.L, F = task.F, count = rows.in.size(), blocks = (count + W * R - 1) / (W * R);
-    const std::vector<lanes> x = columns(rows.in, L);
+    const std::vector<lanes> x = columns<R>(rows.in, L);
     std::vector<lanes> hidden(blocks * F * R), y(blocks * L * R);
     for (int64_t f = 0; f < F; f += N) {
         const float *weights[2 * N];
@@ -176,7 +182,7 @@ void wide(const Task &task, const Weights &w, const Rows &rows) {
                 std::memcpy(&y[(b * L + l + n) * R], total[n], sizeof total[n]);
         }
     }
-    write_rows(y, rows.out, L);
+    write_rows<R>(y, rows.out, L);
 }
 
 void expert(const Task &task, int64_t e, int64_t first, int64_t count) {
@@ -188,7 +194,10 @@ void expert(const Task &task, int64_t e, int64_t first, int64_t count) {
         rows.in.push_back(task.x + slot / task.top_k * L);
         rows.out.push_back(task.out + slot * L);
     }
-    (count < MANY ? narrow : wide)(task, weights, rows);
+    constexpr int64_t BLOCK = W * WIDEST;
+    const int64_t whole = count % BLOCK > W ? count : count / BLOCK * BLOCK, rest = count - whole;
+    if (whole) wide<WIDEST>(task, weights, rows.part(0, whole));
+    if (rest) (rest < MANY ? narrow : wide<1>)(task, weights, rows.part(whole, count));
 }
 
 }  // namespace

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import panel as pn
 
-from app import html, link, theme
+from app import html, link, models, theme
 from app.address import Address
 from app.parts import controls
 from app.parts import tour as tours
-from app.parts.compare import OTHERS, CompareView
+from app.parts.compare import CompareView
 from app.parts.cost import CostView
 from app.parts.diagram import diagram, first, script
 from app.parts.header import header, title
@@ -22,17 +22,17 @@ from app.shell import Shell
 from app.state import State
 from diagrams import details, spec
 from diagrams.facts import Facts
-from model.presets import DRAWN, preset
 
 
-def known(models: tuple[str, ...] = DRAWN) -> link.Known:
+def known() -> link.Known:
     """What a link may name."""
+    names = models.drawn()
     return link.Known(
-        models=models,
-        blocks={name: frozenset(Facts.of(name).blocks) for name in models},
+        models=names,
+        blocks={name: frozenset(Facts.of(name).blocks) for name in names},
         groups=frozenset(spec.groups()),
-        layers={name: preset(name).layers for name in models},
-        compared=OTHERS,
+        layers={name: Facts.of(name).config.layers for name in names},
+        compared=models.compared(),
         part=lambda model, block, part: details.detail(Facts.of(model), block, part) is not None,
     )
 

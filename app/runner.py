@@ -16,12 +16,13 @@ from app.forward import Asked, Loaded, Run, Whole, extend, forward, sources_of, 
 from app.growth import NOTHING, Follow, Growth
 from app.images import Upload, accept
 from app.link import LONG_CHANGES
+from app.models import RUNNABLE, without_path
 from app.spec import RunSpec
 from app.store import Store
 from model import Config, KimiK3, config_of, load, places
 from model.images import prompt_text, read
 from model.intervene import Intervention, dumps, loads
-from model.presets import META_ONLY, PRESETS, TRAINED
+from model.presets import PRESETS, TRAINED
 from model.tokenizer import Tokenizer
 from model.tokenizers import tokenizer_of
 
@@ -30,7 +31,6 @@ WAITING = 8  # jobs per model that may stand in line
 REMEMBERED = 48  # results in memory, about 1 MB each at most
 WHOLE = 2 * LIMIT  # tokens of the passes that are kept whole, 65 KB each: enough to compare two long ones
 MEASURING = 2  # threads that draw pictures of kept passes
-RUNNABLE = (*TRAINED, *(name for name in PRESETS if name not in META_ONLY))
 
 
 class Cancelled(Exception):
@@ -117,7 +117,10 @@ class Worker:
     def model(self) -> KimiK3:
         """The model itself; only the worker's own thread may ask."""
         if self._model is None:
-            self._model = load(self.source)
+            try:
+                self._model = load(self.source, torch.float32)
+            except ValueError as error:
+                raise ValueError(without_path(self.source, str(error))) from None
             self.weights = weights_hash(self._model)
         return self._model
 
@@ -172,9 +175,16 @@ class Worker:
 class Runner:
     """The models that run here, shared by all visitors and safe to call from any thread."""
 
-    def __init__(self, models: Mapping[str, str] | tuple[str, ...] = RUNNABLE, store: Store | None = None):
+    def __init__(
+        self,
+        models: Mapping[str, str] | Sequence[str] = RUNNABLE,
+        store: Store | None = None,
+        idle: Mapping[str, str] | None = None,
+    ):
+        """`models` run: names, or a name and what is loaded for it. `idle`: others, and why they do not."""
         sources = dict(models) if isinstance(models, Mapping) else {name: name for name in models}
         self._workers = {name: Worker(name, source) for name, source in sources.items()}
+        self._idle = idle or {}
         self._store = Store() if store is None else store
         self._results: OrderedDict[str, Run] = OrderedDict()
         self._whole: OrderedDict[str, Whole] = OrderedDict()
@@ -193,6 +203,10 @@ class Runner:
 
     def tokenizer(self, model: str) -> Tokenizer:
         return self._worker(model).tokenizer
+
+    def why(self, model: str) -> str:
+        """In brackets, why a model does not run here; "" when that is not known."""
+        return f" ({self._idle[model]})" if model in self._idle else ""
 
     def check(self, model: str, tokens: int, changes: Sequence[Intervention]) -> None:
         """ValueError when changes do not fit a model or a prompt of so many tokens."""
@@ -255,7 +269,9 @@ class Runner:
 
     def _worker(self, model: str) -> Worker:
         if model not in self._workers:
-            raise ValueError(f"{model} does not run here; these do: {', '.join(self._workers)}")
+            raise ValueError(
+                f"{model} does not run here{self.why(model)}; these do: {', '.join(self._workers)}"
+            )
         return self._workers[model]
 
     def _work(self, worker: Worker, job: Job) -> None:

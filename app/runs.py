@@ -25,7 +25,7 @@ NOT_ALONE = (
     "The run that this link names is not this prompt alone: it had an image, say, which this server does not "
     "have. Here is the prompt by itself; add what it had and press Run."
 )
-ELSEWHERE = "This link was made with {model}, which does not run here. Press Run to use {ours} instead."
+ELSEWHERE = "This link was made with {model}, which does not run here{why}. Press Run to use {ours} instead."
 DIFFERS = "This link was made with other weights ({theirs}; here {ours}): the numbers can differ."
 AGAINST = "The run {run} to compare with is not known here; run it again, or choose another."
 PLAIN = "plain"  # compare with the same run without its changes
@@ -165,7 +165,9 @@ class Runs(param.Parameterized):
         self.param.update(prompt=prompt, model=self._wanted_model(), images=images)
         if state.ran and state.ran != self.model:
             self.run = None
-            self._rest(problem=ELSEWHERE.format(model=state.ran, ours=self.model))
+            self._rest(
+                problem=ELSEWHERE.format(model=state.ran, why=self.runner.why(state.ran), ours=self.model)
+            )
         elif lost:
             self.run = None
             self._rest(problem=lost_images(lost, len(spec.images)))
@@ -253,4 +255,6 @@ class Runs(param.Parameterized):
         self.param.update(busy=False, progress={"text": text}, problem=problem)
 
     def _wanted_model(self) -> str:
-        return self.state.ran if self.state.ran in self.runner.names else self.runner.names[0]
+        """The model that the link ran, else the one it draws, else the first: of those that run here."""
+        wanted = (self.state.ran or self.state.model, self.runner.names[0])
+        return next(name for name in wanted if name in self.runner.names)

@@ -7,7 +7,7 @@ import panel as pn
 from bokeh.server.urls import per_app_patterns
 from panel.io.server import DocHandler
 
-from app import page
+from app import models, page
 from app.parts.dock import dock
 from app.parts.lab import lab
 from app.parts.live import live
@@ -18,6 +18,7 @@ from diagrams.facts import Facts
 from diagrams.graph import scene
 from diagrams.search import index
 from diagrams.stack import alike
+from model.named import NAMED
 from model.presets import preset
 
 MESSAGE_LIMIT = 20 * 2**20  # bytes of one websocket message
@@ -51,7 +52,8 @@ def serve(
     per_app_patterns[-1] = ("/?", Page)
     pn.config.nthreads = threads
     warm()
-    runner = Runner(store=store)
+    idle = {name: why for name in models.drawn() if (why := models.lacks(name))}
+    runner = Runner([name for name in (*models.RUNNABLE, *NAMED) if name not in idle], store, idle)
     print(
         f"k3scope at http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{port}{prefix}/",
         flush=True,

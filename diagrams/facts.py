@@ -1,7 +1,7 @@
 """Everything the page says about a block, joined from its YAML and the live module tree."""
 
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
 from diagrams import code, formula, spec
 from diagrams.instances import instances, is_parameter, layer_of, parameters, resolve
@@ -36,7 +36,7 @@ class Facts:
         self.drawings: dict[tuple, dict] = {}  # filled by diagrams.graph
 
     @staticmethod
-    @lru_cache(maxsize=8)
+    @cache
     def of(name: str) -> "Facts":
         return Facts(name, meta(name))
 

@@ -8,6 +8,7 @@ from model.checkpoint import Checkpoint, open_checkpoint, read_config
 from model.config import Config
 from model.init import build, random_model
 from model.kimi_k3 import KimiK3
+from model.named import NAMED, folder_of
 from model.presets import META_ONLY, PRESETS, TRAINED, preset
 from model.run import Run, trace
 from model.save import save_pretrained
@@ -31,6 +32,8 @@ __all__ = [
 
 def config_of(name: str) -> Config:
     """Config of a model's name, a config.json, or a checkpoint folder."""
+    if name in NAMED:
+        return NAMED[name].config
     named = name in PRESETS or name in TRAINED or not Path(name).exists()
     return preset(name) if named else read_config(name)
 
@@ -46,12 +49,10 @@ def load(name: str, dtype: torch.dtype | None = None, device: str = "cpu") -> Ki
     ValueError says why it cannot be had.
     """
     if name in META_ONLY:
-        raise ValueError(
-            f"{name} has 2.78T parameters and no weights here: only its shapes and counts are at hand"
-        )
+        raise ValueError(f"{name} has no weights here: only its shapes and counts are at hand")
     if name in TRAINED:
-        return open_checkpoint(TRAINED[name]).load(dtype or torch.float32, device)
-    if name in PRESETS or not Path(name).exists():
+        dtype = dtype or torch.float32
+    elif name in PRESETS or not folder_of(name).exists():
         model = random_model(preset(name)).to(device)
         return model if dtype is None else cast(model, model.config, dtype)
-    return open_checkpoint(name).load(dtype, device)
+    return open_checkpoint(folder_of(name)).load(dtype, device)

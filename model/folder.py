@@ -25,7 +25,7 @@ class Folder:
 
     @staticmethod
     def has_weights(path: Path) -> bool:
-        return (path / INDEX).exists() or (path / SINGLE).exists()
+        return (path / INDEX).exists() or (path / SINGLE).exists() or bool(_shards(path))
 
     def shard(self, file: str) -> Shard:
         if file not in self._opened:
@@ -85,9 +85,13 @@ def _index(path: Path) -> dict[str, str]:
     return where
 
 
+def _shards(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.glob("model-*-of-*.safetensors"))
+
+
 def _parts(folder: Path) -> list[str]:
     """Shards without their index: what a part of a download looks like."""
-    if files := sorted(p.name for p in folder.glob("model-*-of-*.safetensors")):
+    if files := _shards(folder):
         return files
     pickles = sorted(p.name for suffix in ("bin", "pt", "pth", "ckpt") for p in folder.glob(f"*.{suffix}"))
     hint = f"; {_refused(pickles[0])}" if pickles else ""

@@ -17,7 +17,6 @@ from model.measure.routing_view import RoutingView
 from model.measure.stats import Statistics
 from model.measure.stream import VIEWS
 from model.measure.views import Measured, View
-from model.presets import TRAINED
 from model.tokenizer import ByteTokenizer, Tokenizer
 from model.tokenizers import tokenizer_of
 from model.trace import Trace
@@ -102,7 +101,7 @@ def tokenizer_named(name: str, vocab: int) -> Tokenizer | None:
     if not name:
         return ByteTokenizer() if vocab == ByteTokenizer.vocab else None
     try:
-        return tokenizer_of(TRAINED.get(name, name), vocab)
+        return tokenizer_of(name, vocab)
     except ValueError:
         return None
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from model.bpe import BpeTokenizer
-from model.presets import TRAINED
+from model.named import folder_of
 from model.tiktoken_file import FILE, TiktokenTokenizer
 from model.tokenizer import ByteTokenizer, Tokenizer
 
@@ -15,7 +15,7 @@ def tokenizer_of(source: str | Path, vocab: int) -> Tokenizer:
 
     ValueError when there is none, or when it has ids that a model of `vocab` rows does not know.
     """
-    folder = Path(TRAINED.get(str(source), source))
+    folder = folder_of(source)
     if (folder / FILE).exists():
         found = TiktokenTokenizer.load(folder)
     elif (folder / OWN).exists():

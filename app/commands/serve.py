@@ -1,5 +1,8 @@
 """Open k3scope in the browser."""
 
+from app import models
+from model.named import Named
+
 
 def arguments(parser) -> None:
     parser.add_argument(
@@ -16,6 +19,13 @@ def arguments(parser) -> None:
         metavar="HOST",
         help="host name that may embed or proxy the page",
     )
+    parser.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="a checkpoint folder in the official layout or a config.json, under a name of yours; repeatable",
+    )
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
 
 
@@ -24,6 +34,8 @@ def run(options) -> None:
         raise ValueError(f"--threads {options.threads}: expected 1 to 64")
     if not 0 < options.port < 65536:
         raise ValueError(f"--port {options.port}: expected 1 to 65535")
+    for text in options.model:
+        _announce(models.add(text))
     # panel and bokeh take a second to import: only the command that needs them does
     from app import server
     from app.store import Store, default_path
@@ -33,3 +45,9 @@ def run(options) -> None:
     server.serve(
         options.host, options.port, prefix, options.threads, store, options.allow_origin, not options.no_open
     )
+
+
+def _announce(found: Named) -> None:
+    why = models.lacks(found.name)
+    runs = f"is drawn but does not run: {why}" if why else "runs here"
+    print(f"{found.name} ({found.config.layers} layers of {found.path}) {runs}", flush=True)

@@ -6,15 +6,14 @@ from pathlib import Path
 import param
 from panel.custom import JSComponent
 
+from app import models
 from app.html import render
 from app.parts.header import title
 from app.state import State
 from assets import ROOT
 from diagrams import compare as compared
 from diagrams.facts import Facts
-from model.presets import PRESETS, TRAINED
 
-OTHERS = (*PRESETS, *TRAINED)
 USUAL = {"kimi-k3": "kimi-linear-48b"}  # who stands beside whom when nobody is named
 
 
@@ -42,7 +41,7 @@ class CompareView(JSComponent):
 
     @property
     def controls(self) -> str:
-        shown = [(name, title(name)) for name in OTHERS]
+        shown = [(name, title(name)) for name in models.compared()]
         return render("compare_controls.html", others=shown, chosen=other(self._state))
 
     def show(self, *_) -> None:
@@ -65,7 +64,7 @@ class CompareView(JSComponent):
         """`with` names a model; `config` is the text of a file."""
         if not isinstance(data, dict):
             return
-        if data.get("with") in OTHERS:
+        if data.get("with") in models.compared():
             self._file, self.wrong = None, ""
             self._state.compare = data["with"]
             self.show()

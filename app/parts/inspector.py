@@ -19,7 +19,6 @@ from diagrams.operations import Op
 from diagrams.parts import Tensor
 from diagrams.records import BlockFacts
 from diagrams.shapes import Step
-from model.presets import preset
 
 ROOT_BLOCK = "kimi_k3"
 TABS = (("overview", "Overview"), ("params", "Parameters"), ("code", "Code"), ("live", "Live"))
@@ -48,7 +47,7 @@ def _title(model: str, block: BlockFacts, layer: int | None) -> str:
     if block.id == ROOT_BLOCK:
         return title(model)
     return (
-        stack.layer(preset(model), layer).title
+        stack.layer(Facts.of(model).config, layer).title
         if block.id == stack.LAYER and layer is not None
         else block.title
     )

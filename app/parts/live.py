@@ -11,7 +11,7 @@ from app.parts.header import title
 from app.parts.part import Part
 from app.runs import Runs
 from diagrams import spec
-from model.presets import preset
+from diagrams.facts import Facts
 
 EMPTY = (
     "Nothing has run yet. After a run this tab shows what the selected block computed: statistics of its "
@@ -63,7 +63,7 @@ def _readout(runs: Runs, chosen: int | None) -> dict:
     state, run = runs.state, runs.run
     if run is None:
         return {"empty": EMPTY, "example": EXAMPLES[0][0]}
-    drawn, ran = preset(state.model), run.spec.model
+    drawn, ran = Facts.of(state.model).config, run.spec.model
     same_model = state.model == ran
     like = None if state.layer is None or state.layer >= drawn.layers else (drawn, state.layer)
     try:

@@ -10,7 +10,6 @@ from diagrams import details, stack
 from diagrams.facts import Facts
 from diagrams.operations import Op
 from diagrams.parts import Tensor
-from model.presets import preset
 
 VIEWS = (
     ("model", "Architecture"),
@@ -27,7 +26,7 @@ LEVELS = {stack.LAYER: "layers", "kda": "KDA layers", "mla": "MLA layers", "late
 @cache
 def cells(model: str) -> str:
     """One cell per layer, in the blocks of AttnRes; the last block may be a partial one."""
-    config = preset(model)
+    config = Facts.of(model).config
     layers, each = stack.layers(config), config.block or config.layers
     blocks = [layers[i : i + each] for i in range(0, len(layers), each)]
     return render("layers.html", blocks=blocks, each=each, attnres=bool(config.block))
@@ -71,7 +70,7 @@ def stage(state: State, shell: Shell) -> None:
     """Keep the places around the stage in step with the state."""
 
     def strip_and_layer(*_):
-        layers = len(preset(state.model).kinds)
+        layers = len(Facts.of(state.model).config.kinds)
         if state.layer is not None and state.layer >= layers:
             state.layer = None
         facts = Facts.of(state.model)
@@ -102,7 +101,7 @@ def stage(state: State, shell: Shell) -> None:
 
     def announce(*_):
         if state.layer is not None:
-            state.notice = stack.layer(preset(state.model), state.layer).name
+            state.notice = stack.layer(Facts.of(state.model).config, state.layer).name
 
     state.param.watch(strip_and_layer, "model")
     state.param.watch(keep_selection, "layer")

@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlsplit
@@ -62,33 +64,79 @@ def url(base_url, tmp_path_factory):
     if base_url:
         yield base_url
         return
-    port = free_port()
-    store = tmp_path_factory.mktemp("store") / "runs.sqlite"
-    command = [sys.executable, "-m", "app", "serve", "--no-open", "--port", str(port), "--store", str(store)]
-    log = (store.parent / "server.log").open("w+")
-    server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
-    address = f"http://localhost:{port}/"
+    with _served(tmp_path_factory.mktemp("store")) as server:
+        yield server.address
+
+
+@dataclass
+class Server:
+    """A server of our own, to be stopped and started again on the same port and store."""
+
+    folder: Path
+    options: tuple[str, ...]
+    port: int
+    process: subprocess.Popen | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://localhost:{self.port}/"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "server.log").read_text()
+
+    def start(self) -> None:
+        store = str(self.folder / "runs.sqlite")
+        command = [
+            sys.executable,
+            "-m",
+            "app",
+            "serve",
+            "--no-open",
+            "--port",
+            str(self.port),
+            "--store",
+            store,
+        ]
+        with (self.folder / "server.log").open("a") as log:
+            self.process = subprocess.Popen(
+                [*command, *self.options], cwd=ROOT, stdout=log, stderr=subprocess.STDOUT
+            )
+        wait_for(self)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def served():
+    """Start a server of a test's own: `with served(folder, "--prefix=/k3") as server`."""
+    return _served
+
+
+@contextmanager
+def _served(folder: Path, *options: str):
+    """A server with `options`, which keeps its runs and its log in `folder`."""
+    server = Server(folder, options, free_port())
     try:
-        wait_for(address, server, log)
-        yield address
+        server.start()
+        yield server
     finally:
-        server.terminate()
-        server.wait(10)
-        log.close()
+        server.stop()
 
 
-def wait_for(address: str, server: subprocess.Popen, log) -> None:
+def wait_for(server: Server) -> None:
     """Until the server answers. RuntimeError with its output when it does not."""
     for _ in range(START_S * 10):
-        if server.poll() is not None:
+        if server.process.poll() is not None:
             break
         try:
-            urlopen(address, timeout=20).close()
+            urlopen(server.address, timeout=20).close()
             return
         except (URLError, ConnectionError):
             time.sleep(0.1)
-    log.seek(0)
-    raise RuntimeError(f"the server did not start:\n{log.read()[-4000:]}")
+    raise RuntimeError(f"the server did not start:\n{server.log[-4000:]}")
 
 
 @pytest.fixture

@@ -1,0 +1,73 @@
+"""The models of the page: which are drawn, which stand beside them, which run, and why some do not."""
+
+import os
+from functools import cache
+
+from diagrams.facts import Facts
+from diagrams.numbers import size
+from model.checkpoint import open_checkpoint
+from model.folder import Folder
+from model.named import NAMED, Named, register
+from model.presets import DRAWN, META_ONLY, PRESETS, TRAINED
+from model.tokenizers import tokenizer_of
+
+RUNNABLE = (*TRAINED, *(name for name in PRESETS if name not in META_ONLY))
+BYTES = 4  # of a number here, whatever the checkpoint stores
+
+
+def add(text: str) -> Named:
+    """Take over NAME=PATH of the command line. ValueError when that cannot be drawn."""
+    name, equals, path = text.partition("=")
+    if not equals or not path:
+        raise ValueError(f"--model {text}: expected NAME=PATH")
+    try:
+        return register(name, path)
+    except ValueError as error:
+        raise ValueError(f"--model {text}: {error}") from None
+
+
+def drawn() -> tuple[str, ...]:
+    """What a link may name."""
+    return (*DRAWN, *NAMED)
+
+
+def compared() -> tuple[str, ...]:
+    """What may stand beside the drawn model."""
+    return (*PRESETS, *TRAINED, *NAMED)
+
+
+@cache
+def lacks(name: str) -> str:
+    """Why a model does not run here, "" when it does."""
+    if name in RUNNABLE:
+        return ""
+    if name not in NAMED:
+        return "only its shapes and counts are at hand"
+    path = NAMED[name].path
+    if not path.is_dir() or not Folder.has_weights(path):
+        return "there are no weights, only its config.json"
+    try:
+        if missing := open_checkpoint(path).problem():
+            return without_path(name, missing)
+        tokenizer_of(name, NAMED[name].config.vocab)
+    except ValueError as error:
+        return without_path(name, str(error))
+    needed, memory = BYTES * Facts.of(name).totals.total, _memory()
+    if memory and needed > memory:
+        return f"its numbers take {size(needed)}, and this machine has {size(memory)} of memory"
+    return ""
+
+
+def without_path(name: str, text: str) -> str:
+    """A sentence for visitors: where the owner of this machine keeps a model is not told."""
+    if name not in NAMED:
+        return text
+    return text.replace(f"{NAMED[name].path}: ", "").replace(str(NAMED[name].path), name)
+
+
+def _memory() -> int:
+    """Bytes of memory of this machine; 0 where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 0

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from app.runner import Run
+from app.forward import Run
 from diagrams import spec
 from diagrams.facts import Facts
 from diagrams.instances import layer_of, points

@@ -8,10 +8,12 @@ from functools import partial
 
 import param
 
+from app.forward import Run
 from app.growth import NOTHING, Growth
 from app.images import MOST, Upload, accept, fitting, sample
+from app.job import Job
 from app.run_words import lost_images, progress, summary
-from app.runner import Job, Run, Runner
+from app.runner import Runner
 from app.spec import RunSpec
 from app.state import State
 from app.turn import turn
@@ -82,7 +84,7 @@ class Runs(param.Parameterized):
             if self._job is not None:
                 return
             try:
-                job = self._job = self.runner.submit(model, prompt, self.images, changes, growth)
+                job = self._job = self.runner.submit(model, prompt, self.images, changes, growth, id(self))
                 self._linked = linked
             except ValueError as error:
                 self._rest(problem=str(error))
@@ -229,7 +231,7 @@ class Runs(param.Parameterized):
         images, lost = self.runner.images(spec)
         if lost:
             raise ValueError(lost_images(lost, len(spec.images)))
-        return self.runner.submit(spec.model, spec.prompt, images, spec.changes, Growth(spec.more))
+        return self.runner.submit(spec.model, spec.prompt, images, spec.changes, Growth(spec.more), id(self))
 
     def _compare(self, *_events) -> None:
         if self.run is not None:

@@ -8,11 +8,12 @@ from typing import ClassVar
 import panel as pn
 import param
 
+from app.forward import Run
 from app.images import MOST, MOST_BYTES, SAMPLES
 from app.parts.part import Part
 from app.pieces import chip
-from app.runner import LIMIT, Run
 from app.runs import Runs
+from app.worker import LIMIT
 from assets import ROOT
 
 EXAMPLES = (

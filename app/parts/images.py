@@ -4,9 +4,9 @@ import numpy as np
 import panel as pn
 
 from app import html
+from app.forward import Run
 from app.parts.dock import read
 from app.parts.tiles import Strip, Tile, pixel_tile, strip, tile
-from app.runner import Run
 from app.runs import Runs
 from model.measure.images import ImageReading
 

@@ -1,7 +1,7 @@
 """Going on from a run, token by token: a token the visitor picks, or some that the model chooses."""
 
+from app.forward import Run
 from app.growth import Growth
-from app.runner import Run
 from app.runs import Runs
 from model.generate import Sampling
 from model.tokenizer import Tokenizer

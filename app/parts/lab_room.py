@@ -8,6 +8,7 @@ from functools import partial
 import panel as pn
 
 from app import html, lab_words
+from app.forward import Run, Whole
 from app.lab_views import VIEWS, At, Choice, Slot, chosen_layer, draw, draw_difference
 from app.parts import lab_growth, linked
 from app.parts.dock import read
@@ -15,7 +16,6 @@ from app.parts.images import images
 from app.parts.lab_change import change_form
 from app.parts.lab_parts import Bar, Strip
 from app.parts.lab_plot import Place
-from app.runner import Run, Whole
 from app.runs import PLAIN, Runs
 from model.measure.picture import Picture
 

@@ -6,7 +6,8 @@ import pytest
 
 from app import link
 from app.growth import Growth
-from app.runner import Cancelled, Runner
+from app.job import Cancelled
+from app.runner import Runner
 from app.runs import Runs
 from app.spec import RunSpec
 from app.state import State

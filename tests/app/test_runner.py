@@ -9,7 +9,9 @@ import torch
 
 from app import forward
 from app import runner as module
-from app.runner import Cancelled, Runner
+from app.job import Cancelled, Job
+from app.line import WAITING
+from app.runner import Runner
 from app.spec import RunSpec
 from app.store import Store
 from model import load, trace
@@ -32,13 +34,13 @@ def wait(job, seconds=60):
 
 def slow(monkeypatch, seconds=0.02):
     """Make each point of a pass take its time."""
-    plain = module.Job.at_point
+    plain = Job.at_point
 
     def at_point(job, path):
         time.sleep(seconds)
         plain(job, path)
 
-    monkeypatch.setattr(module.Job, "at_point", at_point)
+    monkeypatch.setattr(Job, "at_point", at_point)
 
 
 def test_nothing_loads_before_the_first_run():
@@ -143,7 +145,7 @@ def test_a_cancelled_job_in_line_never_starts(monkeypatch):
 def test_the_line_is_bounded(monkeypatch):
     slow(monkeypatch, 0.005)
     runner = Runner()
-    jobs = [runner.submit("k3-random", f"{i}") for i in range(module.WAITING)]
+    jobs = [runner.submit("k3-random", f"{i}") for i in range(WAITING)]
     with pytest.raises(ValueError, match="already wait"):
         runner.submit("k3-random", "one more")
     for job in jobs:
@@ -155,7 +157,7 @@ def test_the_line_is_bounded(monkeypatch):
 
 
 def test_runs_of_many_visitors_never_mix(runner):
-    prompts = [f"visitor {i} says {'ab'[i % 2] * (i + 1)}" for i in range(module.WAITING)]
+    prompts = [f"visitor {i} says {'ab'[i % 2] * (i + 1)}" for i in range(WAITING)]
     got: dict[str, object] = {}
 
     def visit(prompt):

@@ -6,11 +6,12 @@ import pytest
 
 from app.parts.dock import EXAMPLES, result
 from app.pieces import chip
-from app.runner import LIMIT, Runner
+from app.runner import Runner
 from app.runs import Runs, summary
 from app.spec import RunSpec
 from app.state import State
 from app.store import Store
+from app.worker import LIMIT
 from model.tokenizer import ByteTokenizer
 
 

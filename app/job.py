@@ -1,0 +1,61 @@
+"""A run on its way: what it is, how far it is, and how it is stopped."""
+
+import re
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from app.growth import NOTHING, Growth
+from app.images import Upload
+from app.spec import RunSpec
+
+_LAYER_DONE = re.compile(r"language_model\.model\.layers\.(\d+)\.prefix_sum")
+
+
+class Cancelled(Exception):
+    """The visitor stopped this run."""
+
+
+@dataclass
+class Job:
+    """A run on its way. Read `stage`, `layer` at any time; `future` ends with a Run or an error."""
+
+    model: str
+    prompt: str
+    ids: list[int]
+    layers: int
+    tokens: int  # positions: every image counts with all its rows
+    images: tuple[Upload, ...] = ()
+    changes: str = ""
+    growth: Growth = NOTHING
+    stage: str = "waiting"  # then "loading", "choosing" when tokens are to be added, "running", "measuring"
+    layer: int = 0  # layers done
+    added: int = 0  # tokens chosen so far
+    cancelled: bool = False
+    future: Future = field(default_factory=Future, repr=False)
+
+    def spec(self, weights: str) -> RunSpec:
+        shas = tuple(image.sha for image in self.images)
+        return RunSpec(self.model, weights, self.prompt, shas, self.changes, self.growth.more)
+
+    @property
+    def over(self) -> bool:
+        return self.cancelled or self.future.done()
+
+    def cancel(self) -> None:
+        """Stop at the next point of the forward pass; the caller need not wait for it."""
+        self.cancelled = True
+
+    def enter(self, stage: str) -> None:
+        if self.cancelled:
+            raise Cancelled
+        self.stage = stage
+
+    def at_token(self, count: int) -> None:
+        self.added = count
+        self.at_point("")
+
+    def at_point(self, path: str) -> None:
+        if self.cancelled:
+            raise Cancelled
+        if done := _LAYER_DONE.fullmatch(path):
+            self.layer = int(done[1]) + 1

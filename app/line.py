@@ -1,0 +1,65 @@
+"""The line before a model: visitors take turns, and who left it holds no place."""
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.job import Cancelled, Job
+
+WAITING = 8  # jobs that may be in line, the running one among them
+EACH = 4  # of one visitor
+
+
+class Line:
+    """Jobs of many visitors for one model. Any thread may use it."""
+
+    def __init__(self, model: str):
+        self._model = model
+        self._jobs: OrderedDict[int, deque[Job]] = OrderedDict()  # by visitor, whose turn it is first
+        self._running = 0
+        self._lock = threading.Lock()
+
+    def put(self, job: Job, visitor: int) -> None:
+        """The last place among the visitor's own. ValueError when there is none."""
+        with self._lock:
+            self._clear()
+            if self._running + sum(map(len, self._jobs.values())) >= WAITING:
+                raise ValueError(
+                    f"{WAITING} runs already wait for {self._model}; please try again in a moment."
+                )
+            own = self._jobs.setdefault(visitor, deque())
+            if visitor and len(own) >= EACH:
+                raise ValueError(f"{EACH} of your runs already wait for {self._model}; please let one end.")
+            own.append(job)
+
+    @contextmanager
+    def next(self) -> Iterator[Job | None]:
+        """The job whose turn it is, which stays in line until the block ends; None when there is none."""
+        with self._lock:
+            self._clear()
+            job = self._first()
+            self._running += job is not None
+        try:
+            yield job
+        finally:
+            with self._lock:
+                self._running -= job is not None
+
+    def _first(self) -> Job | None:
+        if not self._jobs:
+            return None
+        visitor, own = self._jobs.popitem(last=False)
+        job = own.popleft()
+        if own:
+            self._jobs[visitor] = own  # behind the others
+        return job
+
+    def _clear(self) -> None:
+        """Let go of cancelled jobs."""
+        for visitor, own in list(self._jobs.items()):
+            for job in [job for job in own if job.cancelled]:
+                own.remove(job)
+                job.future.set_exception(Cancelled())
+            if not own:
+                del self._jobs[visitor]

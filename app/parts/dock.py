@@ -8,12 +8,11 @@ from typing import ClassVar
 import panel as pn
 import param
 
-from app.forward import Run
 from app.images import MOST, MOST_BYTES, SAMPLES
 from app.parts.part import Part
 from app.pieces import chip
+from app.runner import LIMIT, Run
 from app.runs import Runs
-from app.worker import LIMIT
 from assets import ROOT
 
 EXAMPLES = (
@@ -148,7 +147,7 @@ def result(run: Run) -> dict:
 
 
 def _chips(run: Run) -> list[list]:
-    """[id, visible text, kind, first token, tokens, whether it was added to the prompt] of each chip."""
+    """[id, visible text, kind, first token, tokens] of each chip."""
     chips, at = [], 0
     rows = {image.start: len(image.tokens) for image in run.images}
     while at < len(run.pieces):
@@ -158,6 +157,6 @@ def _chips(run: Run) -> list[list]:
             if at in rows
             else chip(piece)
         )
-        chips.append([*shown, at, count, at >= run.first_new])
+        chips.append([*shown, at, count])
         at += count
     return chips

@@ -84,13 +84,14 @@ def _work(rank: int, options: argparse.Namespace, meeting: str) -> None:
         signal.signal(number, lambda *_: setattr(trainer, "stop", True))
     trainer.run()
     if workers.first:
-        _export(trainer.model, options.out / "weights")
+        _export(trainer.model, options.out / "weights", options.tokenizer)
     workers.leave()
 
 
-def _export(model: KimiK3, folder: Path) -> None:
+def _export(model: KimiK3, folder: Path, tokenizer: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     save_pretrained(model.eval().requires_grad_(False), folder, torch.bfloat16)
+    shutil.copy(tokenizer, folder / "tokenizer.json")
 
 
 def _options() -> argparse.Namespace:

@@ -32,9 +32,19 @@ def report(corpus: Path, model: KimiK3, tokenizer: BpeTokenizer) -> dict:
     untrained = fresh(0).eval().requires_grad_(False)
     return {
         "text": {d: _text(corpus, d, model, tokenizer) for d in windows},
+        "narrative": narrative(model, tokenizer),
         "trained": _inside(model, tokenizer, windows),
         "untrained": _inside(untrained, tokenizer, windows),
     }
+
+
+def narrative(model: KimiK3, tokenizer: BpeTokenizer) -> dict:
+    """Bits per byte of a simple narrative that was written for this and is in no corpus."""
+    data = (Path(__file__).parent / "narrative.txt").read_bytes()
+    ids = tokenizer.encode(data.decode())
+    bits = bits_per_byte(text_losses(model, ids, WINDOW), torch.tensor(ids), token_bytes(tokenizer))
+    found = {"bytes": len(data), "tokens": len(ids), "model": bits} | compressed(data)
+    return {name: round(value, 3) for name, value in found.items()}
 
 
 def _text(corpus: Path, domain: str, model: KimiK3, tokenizer: BpeTokenizer) -> dict:

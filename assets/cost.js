@@ -78,31 +78,59 @@ export function render({ model, el }) {
   })
 
   // --- the pictures: the nearest context of the curves under the pointer
+  const contexts = () => stage.querySelector("[data-contexts]").dataset.contexts.split(",")
+  const ends = (svg) => {
+    const grid = [...svg.querySelectorAll(".grid path")].map((p) => Number(/^M([\d.]+) [\d.]+V/.exec(p.getAttribute("d"))?.[1])).filter(Boolean)
+    return [grid[0], grid.at(-1)]
+  }
+  const point = (figure, index) => {
+    const [first, last] = ends(figure.querySelector("svg"))
+    return { figure, index, context: contexts()[index], x: first + index / (contexts().length - 1) * (last - first) }
+  }
   const nearest = (event) => {
     const figure = event.target.closest?.("figure")
     const svg = figure?.querySelector("svg")
     if (!svg) return null
-    const contexts = stage.querySelector("[data-contexts]").dataset.contexts.split(",")
     const [, , width] = svg.getAttribute("viewBox").split(" ").map(Number)
-    const grid = [...svg.querySelectorAll(".grid path")].map((p) => Number(/^M([\d.]+) [\d.]+V/.exec(p.getAttribute("d"))?.[1])).filter(Boolean)
-    const box = svg.getBoundingClientRect()
-    const x = (event.clientX - box.left) / box.width * width
-    const share = Math.min(Math.max((x - grid[0]) / (grid.at(-1) - grid[0]), 0), 1)
-    const index = Math.round(share * (contexts.length - 1))
-    return { figure, index, context: contexts[index], x: grid[0] + index / (contexts.length - 1) * (grid.at(-1) - grid[0]) }
+    const box = svg.getBoundingClientRect(), [first, last] = ends(svg)
+    const share = ((event.clientX - box.left) / box.width * width - first) / (last - first)
+    return point(figure, Math.round(Math.min(Math.max(share, 0), 1) * (contexts().length - 1)))
+  }
+  const tell = (at) => {
+    all("figure .over").forEach((line) => line.setAttribute("d", `M${at.x} 14V246`))
+    say(`${at.figure.dataset.picture} at ${Number(at.context).toLocaleString("en")} tokens`, "", JSON.parse(at.figure.dataset.points)[at.index])
+  }
+  const go_to = (context) => {
+    control("context").value = context
+    all("[data-log=context]").forEach(slide)
+    send()
   }
   on("pointermove", (event) => {
     const at = nearest(event)
-    if (!at) return
-    all("figure .over").forEach((line) => line.setAttribute("d", `M${at.x} 14V246`))
-    say(`${at.figure.dataset.picture} at ${Number(at.context).toLocaleString("en")} tokens`, "", JSON.parse(at.figure.dataset.points)[at.index])
+    if (at) tell(at)
   })
   on("click", (event) => {
     const at = nearest(event)
-    if (!at) return
-    control("context").value = at.context
-    all("[data-log=context]").forEach(slide)
-    send()
+    if (at) go_to(at.context)
+  })
+  // by keyboard: arrows walk from point to point, Enter goes there
+  const walked = { index: 0 }
+  on("keydown", (event) => {
+    const figure = event.target.closest?.("figure")
+    const last = figure?.querySelector("svg") && contexts().length - 1
+    if (!last) return
+    const step = { ArrowRight: walked.index + 1, ArrowLeft: walked.index - 1, Home: 0, End: last }[event.key]
+    if (step === undefined && event.key !== "Enter") return
+    event.preventDefault()
+    if (event.key === "Enter") return go_to(contexts()[walked.index])
+    walked.index = Math.min(Math.max(step, 0), last)
+    tell(point(figure, walked.index))
+  })
+  on("focusin", ({ target }) => {
+    if (!target.matches?.("figure[data-picture]")) return
+    const now = Number(control("context").value), all_contexts = contexts().map(Number)
+    walked.index = all_contexts.findLastIndex((context) => context <= now)
+    tell(point(target, Math.max(walked.index, 0)))
   })
 
   const fill = () => {

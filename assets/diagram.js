@@ -24,7 +24,10 @@ function drawDiagram(model, el) {
     wrap.classList.toggle("veryfar", view.k < VERY_FAR)
     for (const [id, g] of drawn) if (isRail(nodes.get(id))) followRail(nodes.get(id), g)
     map.follow(view, size, moved)
+    model.onView?.(view)
   }
+  // Another drawing of the same size that this one goes along with.
+  const goAlong = () => { Object.assign(view, model.view); moved = true; apply() }
   // The camera in the link: the middle of the stage in units of the drawing, and the zoom.
   const keep = () => {
     clearTimeout(saving)
@@ -66,7 +69,7 @@ function drawDiagram(model, el) {
     if (!size.width || !width) return
     const across = size.width / width
     view.k = all ? Math.min(across, size.height / height, MAX_FIT) : clamp(across, MIN_FIT, MAX_FIT)
-    const first = model.scene.nodes[0], axis = view.k > across ? first.x + first.w / 2 : width / 2
+    const first = nodes.get("attn_norm") ?? model.scene.nodes[0], axis = view.k > across ? first.x + first.w / 2 : width / 2
     view.x = size.width / 2 - axis * view.k
     view.y = all ? (size.height - height * view.k) / 2 : Math.max(0, (size.height - height * view.k) / 2)
     const before = !all && nodes.get("earlier_layers") // a layer on show stands at the top, with what feeds it
@@ -336,6 +339,7 @@ function drawDiagram(model, el) {
   model.on("selected", () => { mark(); wanted = boxOf(model.selected); arrive() })
   model.on("camera", () => { if (model.camera !== kept) look() })
   model.on("dark", theme)
+  model.on("view", goAlong)
   model.on("live", live)
   document.addEventListener("k3-light", light)
   model.on("remove", () => document.removeEventListener("k3-light", light))

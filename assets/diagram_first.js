@@ -11,25 +11,61 @@ const model = (() => {
   const set = (name, value) => {
     if (value === values[name]) return
     take(name, value)
+    if (name === "selected") preview(values, value)
     if (far) far[name] = value
     else touched.add(name)
   }
-  const send_msg = (data) => { if (far) far.send_msg(data); else waiting.push(data) }
+  // Scenes by key: a toggle that leads to a known one is answered here, and the server's answer only confirms it.
+  const scenes = new Map(), wanted = new Set()
+  let asked = 0
+  const know = (scene) => {
+    scenes.set(scene.key, scene)
+    if (scenes.size > 24) scenes.delete(scenes.keys().next().value)
+  }
+  const near = (id) => {
+    const key = values.scene.next[id]
+    if (!far || !key || scenes.has(key) || wanted.has(key)) return
+    wanted.add(key)
+    far.send_msg({ type: "near", id })
+  }
+  const arrived = (scene) => {
+    know(scene)
+    if (scene.n >= asked && scene.key !== values.scene.key) take("scene", scene)
+  }
+  const send_msg = (data) => {
+    const ready = data.type === "toggle" && scenes.get(values.scene.next[data.id])
+    const told = data.type === "toggle" ? { ...data, n: ++asked } : data
+    if (far) far.send_msg(told); else waiting.push(told)
+    if (ready) take("scene", ready)
+  }
+  know(values.scene)
   // The server's model has nothing to say at first: it was made from the same link.
   const join = (other) => {
     far = other
     for (const name of touched) far[name] = values[name]
     for (const data of waiting) far.send_msg(data)
-    for (const name of Object.keys(values)) far.on(name, () => { if (far[name] !== values[name]) take(name, far[name]) })
+    far.on("scene", () => arrived(far.scene))
+    far.on("ahead", () => { wanted.delete(far.ahead.key); know(far.ahead) })
+    for (const name of Object.keys(values).filter((key) => key !== "scene"))
+      far.on(name, () => { if (far[name] !== values[name]) take(name, far[name]) })
     if (Object.keys(far.live).length) take("live", far.live)
   }
-  const made = { on, send_msg, join }
+  const made = { on, send_msg, join, near }
   for (const name of Object.keys(values))
     Object.defineProperty(made, name, { get: () => values[name], set: (value) => set(name, value) })
   values.dark = document.documentElement.classList.contains("dark")
   return made
 })()
-const place = document.getElementById("diagram").attachShadow({ mode: "open" })
-html("style", "", place, JSON.parse(document.getElementById("diagram-style").textContent))
-drawDiagram(model, place)
+const drawInto = (host, shown) => {
+  const place = host.attachShadow({ mode: "open" })
+  html("style", "", place, JSON.parse(document.getElementById("diagram-style").textContent))
+  drawDiagram(shown, place)
+}
+drawInto(document.getElementById("diagram"), model)
+for (const type of ["pointerover", "focusin"])
+  document.getElementById("diagram").shadowRoot.addEventListener(type, ({ target }) => {
+    const box = target.closest("[data-id]")
+    if (box?.hasAttribute("aria-expanded")) model.near(box.dataset.id)
+  })
 window.k3diagram = model
+window.k3draw = drawInto // other views draw scenes of their own

@@ -5,6 +5,7 @@ const KINDS = [
   ["embed", "embedding / head"], ["aux", "block store"], ["structure", "structure"],
 ]
 const LINES = [["flow", "activations"], ["sum", "running sum"], ["store", "block sums"]]
+const MARKS = { only: "only in this model", other: "built differently", size: "other sizes" } // of two models side by side
 const FAR = 0.55, VERY_FAR = 0.25, MAX_FIT = 1.15, MIN_FIT = 0.62, CLICK = 4, RAIL = 90, LINE_H = 12
 
 function shape(tag, attrs = {}, parent = null, text = null) {
@@ -101,11 +102,11 @@ function drawTexts(node, parent) {
 
 function drawNode(node, parent) {
   const open = node.group && node.open
-  const states = [open && "group", node.io && "io", node.level, isRail(node) && "rail"].filter(Boolean).join(" ")
+  const states = [open && "group", node.io && "io", node.level, node.mark && `m-${node.mark}`, isRail(node) && "rail"].filter(Boolean).join(" ")
   const g = shape("g", {
     class: `node k-${node.kind} ${states}`, "data-id": node.id, transform: `translate(${node.x},${node.y})`,
     role: "treeitem", tabindex: -1, "aria-level": node.depth + 1,
-    "aria-label": [node.title, node.sub, count(node.params)].filter(Boolean).join(", "),
+    "aria-label": [node.title, node.sub, count(node.params), MARKS[node.mark]].filter(Boolean).join(", "),
   }, parent)
   if (node.group || node.more) g.setAttribute("aria-expanded", String(!!node.open))
   const rx = node.io ? node.h / 2 : open ? 14 : 8

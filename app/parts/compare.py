@@ -1,5 +1,6 @@
 """The Compare view: the drawn model beside another one, or beside a config.json that a visitor brings."""
 
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from app import models
 from app.html import render
 from app.parts.header import title
 from app.state import State
+from app.turn import turn
 from assets import ROOT
 from diagrams import compare as compared
+from diagrams import side_by_side, spec
 from diagrams.facts import Facts
 
 USUAL = {"kimi-k3": "kimi-linear-48b"}  # who stands beside whom when nobody is named
@@ -26,6 +29,8 @@ class CompareView(JSComponent):
     """Fills the place of the Compare view in page.html; a file brought stays with this visitor."""
 
     results = param.String(doc="the comparison as HTML")
+    pair = param.Dict({}, doc="two scenes of one layout, the names above them and what differs")
+    selected = param.String(doc="block that is chosen on both sides")
     other = param.String(doc="name of the second model; empty for a file")
     wrong = param.String(doc="why a file cannot be compared")
     asked = param.Integer(0, doc="grows with each answer to a file, so that an equal one is heard too")
@@ -36,7 +41,10 @@ class CompareView(JSComponent):
         super().__init__(width=0, height=0, margin=0, **more)
         self._state, self._file = state, None
         state.param.watch(self.show, ["view", "model"])
+        state.param.watch(self._draw, ["open", "phase", "B", "T"])
         state.param.watch(self._named, "compare")
+        state.param.watch(lambda event: setattr(self, "selected", event.new), "select")
+        self.selected = state.select
         self.show()
 
     @property
@@ -55,25 +63,42 @@ class CompareView(JSComponent):
             if self._file
             else named(state.model, other(state))
         )
+        self._draw()
+
+    def _draw(self, *_) -> None:
+        state = self._state
+        if state.view != "compare":
+            return
+        second = self._file or Facts.of(other(state))
+        names = title(state.model), self._file.name if self._file else title(second.name)
+        self.pair = drawn(Facts.of(state.model), second, names, tuple(state.open), state.step)
 
     def _named(self, *_) -> None:
         self._file, self.wrong = None, ""
         self.show()
 
     def _handle_msg(self, data) -> None:
-        """`with` names a model; `config` is the text of a file."""
-        if not isinstance(data, dict):
-            return
+        if isinstance(data, dict):
+            turn(lambda: self._hear(data))
+
+    def _hear(self, data: dict) -> None:
+        """`with` names a model; `config` is the text of a file; `select` and `toggle` name a box."""
+        state = self._state
         if data.get("with") in models.compared():
             self._file, self.wrong = None, ""
-            self._state.compare = data["with"]
+            state.compare = data["with"]
             self.show()
         elif isinstance(text := data.get("config"), str):
             self._bring(text, str(data.get("name", ""))[:60] or "config.json")
+        elif data.get("toggle") in spec.blocks():
+            state.toggle(data["toggle"])
+        elif data.get("select") in ("", *Facts.of(state.model).blocks):
+            state.param.update(select=data["select"], part="")
 
     def _bring(self, text: str, name: str) -> None:
         try:
             self._file, self.wrong = compared.facts_of(compared.read_config(text), name), ""
+            self._state.view = "compare"
             self.show()
         except ValueError as error:
             self.wrong = f"{name}: {str(error).removeprefix('config.json: ')}"
@@ -83,6 +108,18 @@ class CompareView(JSComponent):
 @lru_cache(maxsize=32)
 def named(a: str, b: str) -> str:
     return render_pair(Facts.of(a), Facts.of(b), title(a), title(b))
+
+
+@lru_cache(maxsize=16)
+def drawn(a: Facts, b: Facts, names: tuple[str, str], opened: tuple[str, ...], step) -> dict:
+    """What the browser needs to draw both, and a line that says how much differs."""
+    found = side_by_side.pair(a, b, opened, step)
+    count = Counter(found.marks.values())
+    said = [("only", f"{count['left']} only in {names[0]}")] if count["left"] else []
+    said += [("only", f"{count['right']} only in {names[1]}")] if count["right"] else []
+    said += [("other", f"{count['other']} built differently"), ("size", f"{count['size']} with other sizes")]
+    said += [("same", f"{count['same']} equal")] if count["same"] else []
+    return {"left": found.left, "right": found.right, "names": names, "said": said}
 
 
 def render_pair(a: Facts, b: Facts, left: str, right: str) -> str:

@@ -12,6 +12,7 @@ from app.html import render
 from app.parts.curves import CONTEXTS, Line, Mark, chart
 from app.parts.header import title
 from app.state import State
+from app.turn import turn
 from assets import ROOT
 from diagrams import cost as costs
 from diagrams.cost import Cost, Point
@@ -46,8 +47,10 @@ class CostView(JSComponent):
 
     def _handle_msg(self, data) -> None:
         wanted = data.get("at") if isinstance(data, dict) else None
-        if not isinstance(wanted, str):
-            return
+        if isinstance(wanted, str):
+            turn(lambda: self._go(wanted))
+
+    def _go(self, wanted: str) -> None:
         try:
             at.read(wanted[:200])
         except ValueError as error:

@@ -1,0 +1,119 @@
+"""Two models in one layout: what they share stands at the same place, and what differs shows."""
+
+from dataclasses import dataclass
+
+import networkx as nx
+
+from diagrams import spec
+from diagrams.drawing.layout import layout
+from diagrams.drawing.metrics import badge_width, second_row
+from diagrams.drawing.pieces import Tree, visible_edges
+from diagrams.facts import STEP, Facts
+from diagrams.graph import OPEN, graph
+from diagrams.shapes import Step
+
+TEXTS = ("title", "sub", "mono", "badge")  # the longer one takes the room
+OWN = (*TEXTS, "kind", "summary", "params", "count", "more")
+WORDS = {
+    "only": "only in this model", "other": "built differently", "size": "other sizes", "same": "equal",
+    "absent": "not in this model",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two scenes of the same size, and how many blocks of each mark they have."""
+
+    left: dict
+    right: dict
+    marks: dict[str, str]  # by block: "left" or "right" for one that only that model has, or a key of WORDS
+
+
+def pair(a: Facts, b: Facts, opened: tuple[str, ...] = OPEN, step: Step = STEP) -> Pair:
+    """Both models with the same groups open."""
+    graphs = [graph(f, f.view, frozenset(opened), None, step) for f in (a, b)]
+    shared, marks = layout(_union(*graphs)), compared(a, b)
+    left, right = (_side(shared, g, marks, name) for g, name in zip(graphs, ("left", "right"), strict=True))
+    return Pair(left, right, marks)
+
+
+def compared(a: Facts, b: Facts) -> dict[str, str]:
+    """How each block of two models differs."""
+    found = {}
+    for block in (n.id for n in spec.view("model").nodes if not n.io):
+        if block in a.blocks and block in b.blocks:
+            found[block] = _difference(a, b, block)
+        elif block in a.blocks or block in b.blocks:
+            found[block] = "left" if block in a.blocks else "right"
+    return found
+
+
+def _difference(a: Facts, b: Facts, block: str) -> str:
+    """The same role: of another construction, of other sizes, or equal."""
+    if _construction(a, block) != _construction(b, block):
+        return "other"
+    one, two = a.block(block), b.block(block)
+    if (one.sub, one.per_instance, one.outputs) != (two.sub, two.per_instance, two.outputs):
+        return "size"
+    return "same" if one.total == two.total else "size"
+
+
+def _construction(facts: Facts, block: str) -> tuple:
+    """What a block is whatever its sizes; of a group also which blocks are in it."""
+    b = facts.blocks[block]
+    letters = "" if b.kind in ("norm", "embed") else b.equation  # of those only the names of letters differ
+    return b.of, b.at, b.leaves, b.params, b.flops, b.out, letters, facts.view.children(block)
+
+
+def _union(a: nx.DiGraph, b: nx.DiGraph) -> nx.DiGraph:
+    """Every box and arrow of both, each with the texts that need more room."""
+    g = nx.DiGraph()
+    places = {n.id: i for i, n in enumerate(spec.view("model").nodes)}
+    for name in [*a.nodes, *(n for n in b.nodes if n not in a)]:
+        known = [dict(h.nodes[name]) for h in (a, b) if name in h]
+        node = known[0] | {key: max((k.get(key) or "" for k in known), key=len) for key in TEXTS}
+        own = places.get(name, len(places) + known[0]["order"])
+        g.add_node(name, **node | {"group": any(k["group"] for k in known), "order": own})
+        g.nodes[name]["open"] = any(k["open"] for k in known)
+    for h in (a, b):
+        for source, target, edge in h.edges(data=True):
+            before = g.edges.get((source, target))
+            if before is None:
+                g.add_edge(source, target, **edge)
+            elif len(" ".join(before["label"])) < len(" ".join(edge["label"])):
+                before["label"] = edge["label"]
+    return g
+
+
+def _side(shared: dict, own: nx.DiGraph, marks: dict[str, str], name: str) -> dict:
+    """The shared layout with the boxes, words and arrows of one model; what it lacks leaves an outline."""
+    nodes = [_node(n, own, marks.get(n["id"], ""), name) for n in shared["nodes"]]
+    said = {(e.source, e.target): e for e in visible_edges(own, Tree(own))}
+    edges = [e for e in (_edge(edge, said) for edge in shared["edges"]) if e]
+    return shared | {"nodes": [n for n in nodes if n], "edges": edges}
+
+
+def _node(node: dict, own: nx.DiGraph, mark: str, side: str) -> dict | None:
+    if node["id"] not in own:
+        words = {"title": node["title"], "sub": WORDS["absent"], "mono": "", "badge": "", "summary": ""}
+        absent = node | words | {"row": WORDS["absent"], "level": "absent", "params": None, "more": False}
+        inside = "/" in node["id"] or (node["parent"] and node["parent"] not in own)
+        return None if inside else absent | {"group": False, "open": False}
+    mine = dict(own.nodes[node["id"]])
+    mark = "only" if mark == side else mark
+    drawn = node | {key: mine.get(key) for key in OWN} | {"group": mine["group"], "open": mine["open"]}
+    told = f"{WORDS[mark]}. {mine['summary']}" if mark in WORDS else mine["summary"]
+    return drawn | {
+        "row": second_row(mine), "badge_w": badge_width(mine["badge"]), "mark": mark, "summary": told,
+    }  # fmt: skip
+
+
+def _edge(edge: dict, said: dict) -> dict | None:
+    members = [m for m in edge["members"] if tuple(m) in said]
+    if not members:
+        return None
+    mine = [said[tuple(m)] for m in members]
+    label = next((m.label for m in mine if m.label), []) if edge["label"] else []
+    text = next((m.text for m in mine if m.text), "") if edge["text"] else ""
+    kind = "flow" if any(m.kind == "flow" for m in mine) else mine[0].kind
+    return edge | {"members": members, "label": label, "text": text, "kind": kind}

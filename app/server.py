@@ -11,6 +11,7 @@ from app import models, page
 from app.parts.dock import dock
 from app.parts.lab import lab
 from app.parts.live import live
+from app.parts.strip import strip
 from app.runner import Runner
 from app.runs import Runs
 from app.store import Store
@@ -39,6 +40,7 @@ def visitor(runner: Runner) -> pn.Template:
     """Everything one visitor sees; called once per opened page."""
     state, address = page.visit(pn.state.location.search if pn.state.location else "")
     runs = Runs(state, runner, pn.state.execute)
+    strip(runs)
     pn.state.onload(runs.open)  # a link that names a prompt runs it after the first paint
     return page.page(state, address, dock=dock(runs), live=live(runs), lab=lab(runs))
 
@@ -64,7 +66,7 @@ def serve(
             address=host,
             port=port,
             prefix=prefix,
-            websocket_origin=origins or None,
+            websocket_origin=allowed(origins, port),
             websocket_max_message_size=MESSAGE_LIMIT,
             liveness=True,
             show=show,
@@ -82,6 +84,11 @@ def warm() -> None:
         scene("kimi-k3", layer=layer)
     index("kimi-k3")
     page.opening("")
+
+
+def allowed(origins: list[str], port: int) -> list[str] | None:
+    """Hosts that may talk to the server: those named and this machine's own names; None: Panel's choice."""
+    return [*origins, f"localhost:{port}", f"127.0.0.1:{port}"] if origins else None
 
 
 def _claim(host: str, port: int) -> None:

@@ -11,7 +11,7 @@ def _default(key: str):
 
 
 class State(param.Parameterized):
-    """The view of one visitor. Every field but `dark`, `problems` and `notice` is part of the link."""
+    """The view of one visitor. Every field but the last four is part of the link."""
 
     model = param.String(_default("model"), doc="name of the model that is drawn")
     view = param.Selector(default=_default("view"), objects=list(link.VIEWS), doc="tab of the stage")
@@ -47,6 +47,7 @@ class State(param.Parameterized):
 
     dark = param.Boolean(False, doc="what the browser shows now; figures follow it")
     problems = param.List([], item_type=str, doc="parts of the link that could not be read, as sentences")
+    measured = param.Parameter(None, doc="what the run on show says of each layer; see app.parts.strip")
     notice = param.String("", doc="said to screen readers when it changes")
 
     def linked(self) -> dict:

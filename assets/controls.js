@@ -147,6 +147,6 @@ export function render({ model, el }) {
   el.hidden = true
   const stop = new AbortController()
   const on = (target, type, act, capture = false) => target.addEventListener(type, act, { signal: stop.signal, capture })
-  for (const part of [strip, steps, files, paper, axes, finder]) part({ model, on })
+  for (const part of [strip, steps, files, paper, frame, axes, finder]) part({ model, on })
   model.on("remove", () => stop.abort())
 }

@@ -1,4 +1,4 @@
-// The drawing as a file and on paper; goes before controls.js.
+// The drawing outside the page: as a file, on paper, in a frame of another page. Goes before controls.js.
 const $ = (id) => document.getElementById(id)
 
 // --- the drawing as a file, made from what is on the screen now
@@ -56,4 +56,15 @@ function paper({ on }) {
     restore = () => undo.forEach((act) => act())
   })
   on(window, "afterprint", () => { restore(); restore = () => {} })
+}
+
+// --- in a frame (`?embed=1`): the way to the same view on a page of its own
+function frame({ on }) {
+  const link = $("whole-page")
+  const aim = () => {
+    const parts = location.search.slice(1).split("&").filter((part) => part && !/^embed(=|$)/.test(part))
+    link.href = location.pathname + (parts.length ? `?${parts.join("&")}` : "")
+  }
+  for (const type of ["pointerenter", "focus", "click"]) on(link, type, aim)
+  aim()
 }

@@ -133,7 +133,9 @@ const mark = (now) => {
   for (const row of all("[data-block]")) row.toggleAttribute("data-current", row.dataset.block === now.select)
   const layers = all("#layers button")
   layers.forEach((cell, index) => {
-    cell.setAttribute("aria-pressed", index === now.layer)
+    const chosen = index === now.layer
+    if (chosen && cell.getAttribute("aria-pressed") !== "true") cell.scrollIntoView({ block: "nearest", inline: "center" })
+    cell.setAttribute("aria-pressed", chosen)
     cell.tabIndex = index === (now.layer ?? 0) ? 0 : -1
   })
 }

@@ -7,7 +7,8 @@ export function render({ model, el }) {
     const { search, push } = model.entry
     if (search === here()) return
     const url = location.pathname + search + location.hash
-    if (push) history.pushState(null, "", url)
+    const framed = window.parent !== window // Back belongs to the page around the frame
+    if (push && !framed) history.pushState(null, "", url)
     else history.replaceState(null, "", url)
   }
   const arrive = () => model.send_msg({ search: here() })

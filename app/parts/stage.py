@@ -1,9 +1,10 @@
 """Around the stage: the breadcrumb, the strip of layers, and which tab is open."""
 
-from functools import cache
+from functools import lru_cache
 
 from app.html import render
 from app.parts.header import title
+from app.parts.strip import Measured
 from app.shell import Shell
 from app.state import State
 from diagrams import details, stack
@@ -23,13 +24,25 @@ VIEWS = (
 LEVELS = {stack.LAYER: "layers", "kda": "KDA layers", "mla": "MLA layers", "latent_moe": "MoE layers"}
 
 
-@cache
-def cells(model: str) -> str:
-    """One cell per layer, in the blocks of AttnRes; the last block may be a partial one."""
+@lru_cache(maxsize=32)
+def cells(model: str, measured: Measured | None = None) -> str:
+    """One cell per layer, in the blocks of AttnRes; the last block may be a partial one.
+
+    A run of the same model puts its numbers beside the cells; one of another model is only named.
+    """
     config = Facts.of(model).config
+    own = measured is not None and measured.model == model
     layers, each = stack.layers(config), config.block or config.layers
     blocks = [layers[i : i + each] for i in range(0, len(layers), each)]
-    return render("layers.html", blocks=blocks, each=each, attnres=bool(config.block))
+    return render(
+        "layers.html",
+        blocks=blocks,
+        each=each,
+        attnres=bool(config.block),
+        rows=measured.rows if own else (),
+        other=measured.model if measured and not own else "",
+        layers=config.layers,
+    )
 
 
 def _crumbs(state: State) -> list[tuple[str, str, bool]]:
@@ -78,7 +91,10 @@ def stage(state: State, shell: Shell) -> None:
             state.param.update(select="", part="")
         elif state.part and details.detail(facts, state.select, state.part) is None:
             state.part = ""
-        shell.fill(layers=cells(state.model))
+        measured()
+
+    def measured(*_):
+        shell.fill(layers=cells(state.model, state.measured))
 
     def keep_selection(*_):
         """What is selected in one layer stays selected in the next, or what stands there in its place."""
@@ -104,6 +120,7 @@ def stage(state: State, shell: Shell) -> None:
             state.notice = stack.layer(Facts.of(state.model).config, state.layer).name
 
     state.param.watch(strip_and_layer, "model")
+    state.param.watch(measured, "measured")
     state.param.watch(keep_selection, "layer")
     state.param.watch(announce, "layer")
     state.param.watch(show, ["view", "tab", "model", "select", "part", "layer"])

@@ -7,8 +7,10 @@ import pytest
 from app import html, theme
 from app.page import known, page, visit
 from app.parts import controls, diagram, inspector, ledger, stage
-from diagrams import spec, stack
+from app.parts.strip import Measured
+from diagrams import stack
 from diagrams.facts import Facts
+from model.measure.rows import Row
 
 MODELS = known().models
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -38,6 +40,27 @@ def test_the_strip_has_one_cell_per_layer_in_blocks_of_attnres():
     assert shown.count('class="mla"') == 24
     assert 'aria-label="layer 0, KDA + dense FFN, AttnRes block 1 of 8"' in shown
     assert 'aria-label="layer 92, MLA + MoE, AttnRes block 8 of 8"' in shown
+
+
+MEASURED = Measured(
+    "k3-tiny", (Row("sum", "RMS", "", {0: 1.0, 8: 4.0}), Row("memory", "half-life", "tokens", {0: 5}))
+)
+
+
+def test_the_strip_shows_a_run_beside_the_layers_of_its_own_model():
+    shown = stage.cells("k3-tiny", MEASURED)
+    assert shown.count("<button") == 9
+    assert 'aria-label="layer 0, KDA + dense FFN, AttnRes block 1 of 3; sum 1; memory 5 tokens"' in shown
+    assert shown.count("--v: 0.2500") == 1
+    assert shown.count('class="none"') == 7 + 8  # layers without a value have no bar
+
+
+def test_the_strip_of_another_model_names_whose_run_there_is_and_shows_none_of_its_values():
+    shown = stage.cells("kimi-k3", MEASURED)
+    assert shown.count("<button") == 93
+    assert "--v" not in shown
+    assert "The run on show is of k3-tiny" in shown
+    assert 'data-go="model=k3-tiny"' in shown
 
 
 def test_the_inspector_names_the_tensors_of_the_layer_on_show():

@@ -169,3 +169,21 @@ def test_on_a_phone_the_strip_the_step_and_search_are_there(visit, phone):
     page.get_by_role("combobox", name="Search blocks, tensors, symbols").fill("router")
     expect(page.get_by_role("listbox", name="Found").get_by_role("option").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_after_a_run_the_strip_has_its_values_on_the_layers_of_the_model_that_ran(visit):
+    page = visit("?model=k3-random&with=k3-random&prompt=abc")
+    cell = page.get_by_role("button", name=re.compile("^layer 3, MLA"))
+    expect(cell).to_have_accessible_name(re.compile(r"sum [\d.e-]+; experts [\d.]+ bits$"), timeout=60_000)
+    expect(page.locator(".heads")).to_have_text("sumexpertsmemory")
+    page.get_by_label("Model on show").select_option("kimi-k3")
+    expect(page.locator("#layers button")).to_have_count(93)
+    expect(page.locator("#layers b")).to_have_count(0)
+    page.get_by_role("link", name="run: k3-random").click()
+    expect(page.locator("#layers .heads")).to_be_visible()
+
+
+def test_on_a_phone_the_strip_scrolls_to_the_layer_of_a_link(visit, phone):
+    page = visit("?layer=80", phone)
+    cell = page.get_by_role("button", name=re.compile("^layer 80,"))
+    expect(cell).to_be_in_viewport(ratio=1)

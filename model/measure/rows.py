@@ -1,0 +1,48 @@
+"""One number per layer and metric of a run: what stands beside the strip of layers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.measure.readings import Readings
+from model.measure.routing import balance
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric over the depth; layers without it have no value."""
+
+    name: str
+    says: str  # what is measured, and over what the mean is taken
+    unit: str
+    values: dict[int, float]  # by layer
+
+    @property
+    def most(self) -> float:
+        return max(self.values.values(), default=0.0)
+
+
+def rows(found: Readings) -> tuple[Row, ...]:
+    """Residual magnitude, entropy of the routing and memory of KDA; a model without one has no such row."""
+    sums = found.residual
+    magnitude = dict(zip(sums.layers, sums.rms.mean(axis=1).tolist(), strict=True))
+    entropy = {
+        layer: balance(counts).entropy / np.log(2)
+        for layer, counts in zip(found.routing, found.counts, strict=True)
+    }
+    memory = {layer: float(np.median(heads)) for layer, heads in found.half_lives.items()}
+    return tuple(row for row in (_sum(magnitude), _entropy(entropy), _memory(memory)) if row.values)
+
+
+def _sum(values: dict[int, float]) -> Row:
+    return Row("sum", "RMS of the running sum that the layer returns, mean over the tokens", "", values)
+
+
+def _entropy(values: dict[int, float]) -> Row:
+    says = "entropy of the shares of the experts over the prompt; the more, the more evenly they are used"
+    return Row("experts", says, "bits", values)
+
+
+def _memory(values: dict[int, float]) -> Row:
+    says = "half-life of the memory of KDA, median over the heads"
+    return Row("memory", says, "tokens", values)

@@ -1,0 +1,45 @@
+"""The rows beside the strip of layers, against the trace itself."""
+
+import math
+
+import pytest
+import torch
+
+from model import load, trace
+from model.measure.readings import readings
+from model.measure.rows import rows
+
+IDS = torch.tensor([84, 104, 101, 32, 102, 111, 120, 256, 10, 104, 101])
+
+
+@pytest.fixture(scope="module")
+def run():
+    return trace(load("k3-random"), IDS)
+
+
+@pytest.fixture(scope="module")
+def found(run):
+    return {row.name: row for row in rows(readings(run))}
+
+
+def test_each_row_has_the_layers_that_have_its_part(found):
+    c = load("k3-random").config
+    assert list(found["sum"].values) == list(range(c.layers))
+    assert list(found["experts"].values) == list(range(c.dense_layers, c.layers))
+    assert list(found["memory"].values) == [i for i, kind in enumerate(c.kinds) if kind == "kda"]
+
+
+def test_the_sum_and_the_entropy_are_those_of_the_trace(run, found):
+    last = run.layer(8, "prefix_sum")[0].double()
+    assert found["sum"].values[8] == pytest.approx(last.square().mean(-1).sqrt().mean().item(), rel=1e-5)
+    chosen = run.layer(8, "block_sparse_moe.gate.topk_idx").flatten()
+    shares = torch.bincount(chosen).double() / len(chosen)
+    bits = -sum(p * math.log2(p) for p in shares.tolist() if p)
+    assert found["experts"].values[8] == pytest.approx(bits, rel=1e-6)
+
+
+def test_memory_is_the_median_half_life(run, found):
+    decay = run.layer(0, "self_attn.decay")[0].double()
+    heads = (math.log(2) / -decay).transpose(0, 1).flatten(1).median(-1).values
+    assert found["memory"].values[0] == pytest.approx(heads.median().item(), rel=0.2)
+    assert found["memory"].unit == "tokens"

@@ -216,6 +216,7 @@ export function render({ model, el }) {
     const slot = slot_of(name), had = slot.childElementCount > 0
     const key = slot.contains(document.activeElement) && document.activeElement.dataset.key
     slot.innerHTML = model[name]
+    delete slot.dataset.coming
     if (key) (slot.querySelector(`[data-key=${key}]:not(:disabled)`) ?? slot.querySelector("[data-key]"))?.focus()
     if (name === "tour" && !had && card()) card().focus()
     if (name === "tour" && had && !card()) $("start-tour").focus()

@@ -1,6 +1,7 @@
 """The drawing of the model: a scene laid out in Python, drawn and walked in the browser."""
 
 from functools import cache
+from hashlib import blake2s
 from pathlib import Path
 
 import param
@@ -14,10 +15,9 @@ from app.turn import turn
 from assets import ROOT
 from diagrams import details, graph, parts, spec, stack
 from diagrams.facts import Facts
-from diagrams.shapes import Step
 
 SHOWN = ["model", "open", "layer", "phase", "B", "T"]  # what the drawing depends on
-SCRIPTS = ("drawing.js", "axes.js", "minimap.js", "diagram.js", "diagram_first.js")
+SCRIPTS = ("drawing.js", "axes.js", "minimap.js", "diagram.js", "preview.js", "diagram_first.js")
 
 
 class Diagram(JSComponent):
@@ -26,7 +26,8 @@ class Diagram(JSComponent):
     The browser draws the first scene by itself, from what `first` puts into the page.
     """
 
-    scene = param.Dict({}, doc="boxes and edges with coordinates; {} stands for the one in the page")
+    scene = param.Dict({}, doc="boxes and edges with coordinates, see _scene; {} for the one in the page")
+    ahead = param.Dict({}, doc="a scene that may be asked for next")
     words = param.Dict({}, doc="what stands in place of the scene's words, by box: those of one layer")
     selected = param.String("")
     camera = param.String("", doc="middle of the stage and zoom, as in the link; '' shows the width")
@@ -35,26 +36,47 @@ class Diagram(JSComponent):
 
     _esm = Path(ROOT / "diagram_join.js")
 
-    def __init__(self, on_toggle, **params):
+    def __init__(self, on_toggle, on_near, **params):
         super().__init__(width=0, height=0, margin=0, **params)
-        self._on_toggle = on_toggle
+        self._on_toggle, self._on_near, self.asked = on_toggle, on_near, 0
 
     def _handle_msg(self, data) -> None:
-        if isinstance(data, dict) and data.get("type") == "toggle" and data.get("id") in spec.blocks():
-            turn(lambda: self._on_toggle(data["id"]))
+        """`toggle` opens or closes a group, the nth time; `near`: it may soon be."""
+        match data:
+            case {"type": "toggle", "id": str(group), "n": int(n)} if group in spec.blocks():
+                turn(lambda: self._toggled(group, n))
+            case {"type": "near", "id": str(group)} if group in spec.blocks():
+                turn(lambda: self._on_near(group))
+
+    def _toggled(self, group: str, n: int) -> None:
+        self.asked = max(self.asked, n)
+        self._on_toggle(group)
 
 
-def _sight(state: State) -> tuple[str, str, tuple[str, ...], int | None, Step]:
-    return state.model, "model", tuple(sorted(state.open)), state.layer, state.step
+def _scene(state: State, opened: list[str], asked: int = 0) -> dict:
+    """What is drawn with these groups open: its key, the key of what each toggle leads to, toggles so far."""
+    drawn = graph.template(state.model, "model", tuple(sorted(opened)), state.layer, state.step)
+    groups = [node["id"] for node in drawn["nodes"] if node["group"]]
+    after = {group: _key(state, _toggled(state, opened, group)) for group in groups}
+    return drawn | {"key": _key(state, opened), "next": after, "n": asked}
 
 
-def _drawing(state: State) -> dict:
-    return {"scene": graph.template(*_sight(state)), "words": graph.words(state.model, state.layer)}
+def _key(state: State, opened: list[str]) -> str:
+    """Equal for drawings that are the same but for the words of a layer."""
+    same = None if state.layer is None else stack.alike(Facts.of(state.model).config, state.layer)
+    return blake2s(repr((state.model, sorted(opened), same, state.step)).encode(), digest_size=8).hexdigest()
 
 
 def first(state: State) -> dict:
     """All that the browser needs to draw before the server's half of the drawing is there."""
-    return {**_drawing(state), "selected": _chosen(state), "camera": state.camera, "dark": False, "live": {}}
+    return {
+        "scene": _scene(state, state.open),
+        "words": graph.words(state.model, state.layer),
+        "selected": _chosen(state),
+        "camera": state.camera,
+        "dark": False,
+        "live": {},
+    }
 
 
 def _chosen(state: State) -> str:
@@ -68,22 +90,22 @@ def script() -> Markup:
     return Markup("\n").join(asset(name) for name in SCRIPTS)
 
 
-def _toggle(state: State, group: str) -> None:
-    """Open or close a group; in the picture of one layer it speaks for its variants too."""
-    if state.layer is None:
-        state.toggle(group)
-        return
-    view = Facts.of(state.model).view
-    together, shown = stack.opened(view, frozenset({group})), stack.opened(view, frozenset(state.open))
-    state.open = [g for g in state.open if g not in together] if group in shown else [*state.open, group]
+def _toggled(state: State, opened: list[str], group: str) -> list[str]:
+    """The groups open once this one is opened or closed; in one layer it speaks for its variants too."""
+    together, shown = {group}, opened
+    if state.layer is not None:
+        view = Facts.of(state.model).view
+        together, shown = stack.opened(view, frozenset({group})), stack.opened(view, frozenset(opened))
+    return [g for g in opened if g not in together] if group in shown else [*opened, group]
 
 
 def diagram(state: State) -> Diagram:
     """The drawing of the state's model, kept in step both ways."""
-    shown = _drawing(state)
+    shown = {"key": _key(state, state.open)}
     drawn = Diagram(
-        lambda group: _toggle(state, group),
-        words=shown["words"],
+        lambda group: setattr(state, "open", _toggled(state, state.open, group)),
+        lambda group: setattr(drawn, "ahead", _scene(state, _toggled(state, state.open, group))),
+        words=graph.words(state.model, state.layer),
         selected=_chosen(state),
         camera=state.camera,
         dark=state.dark,
@@ -102,11 +124,11 @@ def diagram(state: State) -> Diagram:
             turn(lambda: setattr(state, "camera", event.new))
 
     def redraw(*_):
-        wanted = _drawing(state)
-        changed = dict(wanted)
-        if changed["scene"] is shown["scene"]:
-            del changed["scene"]  # the same picture with other words: nothing else is sent
-        shown.update(wanted)
+        changed = {"words": graph.words(state.model, state.layer)}
+        key = _key(state, state.open)
+        if key != shown["key"]:  # else the same picture with other words: nothing else is sent
+            changed["scene"] = _scene(state, state.open, drawn.asked)
+        shown["key"] = key
         drawn.param.update(**changed)
 
     drawn.param.watch(chosen, "selected")

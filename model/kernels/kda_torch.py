@@ -14,7 +14,11 @@ from torch.nn import functional as F
 from model.kernels import reference
 
 CHUNK = 16
-SEGMENT = 256  # tokens worked on at a time, so that what lies between stays in the cache
+# What lies between has to stay in the cache. Key channels of the heads that are worked on at a time:
+GROUP = 2048
+# and tokens in a segment, by the most key channels it may then have; SHORTEST with more.
+SEGMENTS = {128: 512, 512: 256}
+SHORTEST = 128
 SAFE = 64.0  # exp(64), exp(-64) and, at eight tokens' decay, exp(-64 * 8 / 7) are normal in float32
 SHORT = 4  # up to this many tokens the loop is faster
 
@@ -39,9 +43,20 @@ def kda(q, k, v, decay, write, initial_state=None, cu_seqlens=None) -> tuple[Ten
 def _sequence(q, k, v, decay, write, state) -> tuple[Tensor, Tensor]:
     if q.shape[1] <= SHORT:
         return _loop(q, k, v, decay, write, state)
+    batch, _, heads, key_dim = q.shape
+    groups = max(1, round(batch * heads * key_dim / GROUP))
+    heads = -(-heads // groups)
+    parts = zip(*(t.split(heads, 2) for t in (q, k, v, decay, write)), state.split(heads, 1), strict=True)
+    outs, states = zip(*(_group(*part) for part in parts), strict=True)
+    return torch.cat(outs, 2), torch.cat(states, 1)
+
+
+def _group(q, k, v, decay, write, state) -> tuple[Tensor, Tensor]:
+    """All tokens of some heads, a segment at a time."""
+    channels = q.shape[0] * q.shape[2] * q.shape[3]
+    tokens = next((tokens for most, tokens in SEGMENTS.items() if channels <= most), SHORTEST)
     outs = []
-    for start in range(0, q.shape[1], SEGMENT):
-        part = [t[:, start : start + SEGMENT] for t in (q, k, v, decay, write)]
+    for part in zip(*(t.split(tokens, 1) for t in (q, k, v, decay, write)), strict=True):
         out, state = _segment(*part, state)
         outs.append(out)
     return torch.cat(outs, 1), state
@@ -53,11 +68,13 @@ def _loop(q, k, v, decay, write, state) -> tuple[Tensor, Tensor]:
     fold = lambda t: t.to(state.dtype).transpose(1, 2).flatten(0, 1)  # noqa: E731
     q, k, wanted, kept, write = fold(q), fold(k), fold(v), fold(decay).exp(), fold(write[..., None])
     outs, state = [q.new_empty(len(q), 0, v.shape[-1])], state.flatten(0, 1)
+    # gradients need every state; without them one is enough, and it is ours
+    forget, add = (Tensor.mul, Tensor.baddbmm) if torch.is_grad_enabled() else (Tensor.mul_, Tensor.baddbmm_)
     for t in range(q.shape[1]):
         now = slice(t, t + 1)
-        state = state * kept[:, now].mT
+        state = forget(state, kept[:, now].mT)
         error = write[:, now] * (wanted[:, now] - torch.bmm(k[:, now], state))
-        state = torch.baddbmm(state, k[:, now].mT, error)
+        state = add(state, k[:, now].mT, error)
         outs.append(torch.bmm(q[:, now], state))
     out = torch.cat(outs, 1).unflatten(0, (batch, heads)).transpose(1, 2).contiguous()
     return out.to(v.dtype), state.unflatten(0, (batch, heads))

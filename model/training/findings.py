@@ -8,7 +8,7 @@ from torch import Tensor
 
 from model.kimi_k3 import KimiK3
 from model.measure.lens import logits_after, scored
-from model.trace import trace
+from model.trace import Trace, trace
 from model.training import tasks
 from model.training.evaluation import spread
 
@@ -114,23 +114,44 @@ def induction(model: KimiK3, tokenizer, repeated) -> dict:
 
     `repeated(tokenizer, random)` gives ids of three copies and the length of one.
     """
-    points = [p for p, _ in model.named_modules() if p.endswith("self_attn.attention.probs")]
-    costs, looks, chances = [], [], []
+    costs, runs = [], []
     for seed in range(TASKS // 3):
         ids, period = repeated(tokenizer, Random(SEED + seed))
-        run = trace(model, torch.tensor([[model.config.bos, *ids[:-1]]]), points)
+        at = torch.arange(period + 1, 3 * period - 1)
+        run = _attention(model, ids)
         nats = torch.nn.functional.cross_entropy(run.logits[0], torch.tensor(ids), reduction="none")
         costs.append([nats[i * period : (i + 1) * period].mean().item() for i in range(3)])
-        at = torch.arange(period + 2, 3 * period)  # queries; [BOS] moves every position by one
-        chances.append((1 / (at + 1)).mean().item())
-        looks.append(torch.stack([run.values[p][0][:, at, at - period + 1].mean(-1) for p in points]))
-    best = torch.stack(looks).mean(0)  # [MLA layers, heads]
-    layer, head = divmod(int(best.argmax()), best.shape[1])
+        runs.append((run, at, at - period + 1))
+    return {"nats_by_copy": [round(x, 3) for x in np.mean(costs, 0).tolist()]} | _best_head(runs)
+
+
+def answering_head(model: KimiK3, tokenizer) -> dict:
+    """Key-value: the head that looks, at "=" after a key, most at the first digit that was bound to it."""
+    runs = []
+    for seed in range(TASKS // 3):
+        ids = tokenizer.encode(tasks.keyvalue(Random(SEED + seed), once=True))
+        signs = [i for i, piece in enumerate(tokenizer.pieces(ids)) if piece.text == "="]
+        told = {ids[i - 1]: i + 1 for i in reversed(signs)}
+        at = torch.tensor(signs[len(signs) // 2 :])
+        runs.append((_attention(model, ids), at, torch.tensor([told[ids[i - 1]] for i in at])))
+    return _best_head(runs)
+
+
+def _attention(model: KimiK3, ids: list[int]) -> Trace:
+    points = [p for p, _ in model.named_modules() if p.endswith("self_attn.attention.probs")]
+    return trace(model, torch.tensor([[model.config.bos, *ids[:-1]]]), points)
+
+
+def _best_head(runs: list[tuple[Trace, Tensor, Tensor]]) -> dict:
+    """Of every run: the positions that look and where they should; [BOS] moves both by one."""
+    points = list(runs[0][0].values)
+    looks = [[run.values[p][0][:, at + 1, to + 1].mean(-1) for p in points] for run, at, to in runs]
+    mean = torch.stack([torch.stack(look) for look in looks]).mean(0)  # [MLA layers, heads]
+    layer, head = divmod(int(mean.argmax()), mean.shape[1])
     return {
-        "nats_by_copy": [round(x, 3) for x in np.mean(costs, 0).tolist()],
-        "best_head": round(best.max().item(), 3),
+        "best_head": round(mean.max().item(), 3),
         "of": [int(points[layer].split(".")[3]), head],
-        "chance": round(float(np.mean(chances)), 4),
+        "chance": round(float(np.mean([(1 / (at + 2)).mean().item() for _, at, _ in runs])), 4),
     }
 
 

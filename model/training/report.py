@@ -85,6 +85,7 @@ def _inside(model: KimiK3, tokenizer: BpeTokenizer, windows: dict) -> dict:
         "ablations": findings.ablations(model, story),
         "keyvalue_digits_right": findings.answers(model, tokenizer, partial(tasks.keyvalue, once=True), "="),
         "recall_words_right": findings.answers(model, tokenizer, partial(tasks.recall, times=1), "The"),
+        "answering_head": findings.answering_head(model, tokenizer),
         "induction": {
             "nonsense": findings.induction(model, tokenizer, findings.nonsense),
             "unordered": findings.induction(model, tokenizer, findings.unordered),

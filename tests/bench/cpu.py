@@ -43,7 +43,7 @@ class Bench:
         self.quick, self.out, self.rows = quick, out, []
         self.base, self.naive = peers.base()
         self.speed: dict[tuple, float] = {}  # CPU seconds a token, of implementation and size
-        self.seconds = 1.0 if quick else 8.0
+        self.seconds = 1.0 if quick else 3.0
 
     def kda(self, heads: int, dim: int, tokens: int) -> None:
         args = kda_inputs(heads, dim, tokens)
@@ -81,9 +81,7 @@ class Bench:
                 continue
             self.speed[impl, size] = looks[impl].cpu_ms / 1e3 / tokens
             calls[impl] = call
-        again = {
-            impl: c for impl, c in calls.items() if impl == "naive" or looks[impl].cpu_ms < ONCE[self.quick]
-        }
+        again = {impl: call for impl, call in calls.items() if looks[impl].cpu_ms < ONCE[self.quick]}
         times = {impl: min(ms) for impl, ms in cpu_times(again, self.seconds).items()}
         self.add(name, {impl: (times.get(impl, looks[impl].cpu_ms), looks[impl]) for impl in calls})
 

@@ -20,6 +20,7 @@ PLOTS = tuple(c.key for view in LAB_VIEWS.values() for slot in view.slots for c 
 DEPTHS = ("line", "engineer", "derivation")
 VERSION = 1
 CAMERA = re.compile(r"|-?[0-9]{1,5},-?[0-9]{1,5},[0-9](\.[0-9]{1,2})?")
+EVERYTHING = "everything"  # opens groups, and blocks down to their tensors and operations
 LONG_CHANGES = 2000  # characters of interventions; with more a link would not fit everywhere
 MOST_MORE = 2048  # tokens after a prompt
 LONG_PROMPT = 1000  # encoded characters; a longer one stays out of the link when a stored run holds it
@@ -88,6 +89,8 @@ def _block(text: str, known: Known, values: dict[str, Any]) -> str:
 
 def _groups(text: str, known: Known, values: dict[str, Any]) -> list[str]:
     may = known.groups | known.blocks.get(values["model"], frozenset())
+    if text == EVERYTHING:
+        return sorted(may)
     return list(dict.fromkeys(_one_of(may, part, "group") for part in text.split(",") if part))
 
 

@@ -166,3 +166,17 @@ def test_interventions_in_a_link_are_written_in_one_way():
     text = '[{"what": "routes", "run": "", "do": "force", "experts": [1, 2, 3]}]'
     found = link.parse(f"do={quote(text)}", KNOWN)
     assert found.values["changes"] == '[{"do":"force","experts":[1,2,3],"what":"routes"}]'
+
+
+def test_everything_opens_groups_and_blocks_of_the_model():
+    opened = link.parse("?model=k3-random&open=everything", KNOWN).values["open"]
+    assert opened == sorted({"decoder_layer", "kda", "mla", "latent_moe", "moe_router"})
+    assert link.parse(link.format(values(model="k3-random", open=opened)), KNOWN).values["open"] == opened
+
+
+def test_a_part_belongs_to_the_block_that_is_chosen_with_it():
+    assert link.parse("?select=moe_router&part=scores", KNOWN).values["part"] == "scores"
+    read = link.parse("?select=moe_router&part=nothing", KNOWN)
+    assert (read.values["part"], len(read.problems)) == ("", 1)
+    assert link.changes("select=kda", KNOWN, values(select="moe_router", part="scores"))["part"] == ""
+    assert "part" not in link.changes("tab=code", KNOWN, values(select="moe_router", part="scores"))

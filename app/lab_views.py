@@ -8,7 +8,9 @@ import numpy as np
 
 from app.fit import Pairs, fit, minus
 from model.config import Config
+from model.measure.overlap import of_choices
 from model.measure.picture import Picture
+from model.measure.views import layer_names, there
 from model.run import Run
 
 NEAR = 48  # tokens on each side of the chosen one in an exact part of a map
@@ -24,6 +26,7 @@ class Choice:
     plot: str = ""
     needs: tuple[str, ...] = ()
     draw: Callable[[Run, "At"], Picture] | None = None  # in place of Run.picture
+    both: Callable[[Run, Run, Pairs], Picture] | None = None  # of two runs, in place of a difference
 
     @property
     def key(self) -> str:
@@ -79,7 +82,21 @@ def _near(title: str, meaning: str, read: Callable[[Run, At], np.ndarray]):
     return draw
 
 
-_LAYER, _HEAD = ("layer",), ("layer", "head")
+def _common(run: Run, other: Run, pairs: Pairs) -> Picture:
+    layers = there(run.routing.layers, "Experts in common")
+    first, second = pairs.positions.T
+    image = np.stack(
+        [of_choices(run.routing.of(n).index[first], other.routing.of(n).index[second]) for n in layers]
+    )
+    rows, columns = layer_names(run.config, layers), [run.pieces[i] for i in first]
+    return Picture(
+        "Experts in common", image, "layer", "token", "share", rows, columns, meaning="share",
+        source=f"{run.source} and {other.source}",
+        note="Share of a token's experts that both runs chose, where both have the token.",
+    )  # fmt: skip
+
+
+_LAYER, _HEAD, _TOKEN = ("layer",), ("layer", "head"), ("layer", "head", "token")
 
 
 def _of_layer(view: str, **plots: str) -> tuple[Choice, ...]:
@@ -101,7 +118,13 @@ VIEWS = {
     "routing": LabView(
         "Routing",
         (
-            Slot(WIDE, (Choice("Tokens per expert", "routing"),)),
+            Slot(
+                WIDE,
+                (
+                    Choice("Tokens per expert", "routing"),
+                    Choice("Load", "routing", "load"),
+                ),
+            ),
             Slot(WIDE // 2, (Choice("Lanes", "routing", "", _LAYER),)),
             Slot(
                 SMALL,
@@ -109,6 +132,7 @@ VIEWS = {
                     *_of_all("routing", margin="Margin of the cut", entropy="Entropy of the router"),
                     *_of_all("routing", routed="Routed share", bias="Effect of the bias"),
                     Choice("Overlap of layers", "routing", "overlap"),
+                    Choice("Experts in common with the other run", "routing", both=_common),
                 ),
             ),
         ),
@@ -118,7 +142,14 @@ VIEWS = {
         "Memory",
         (
             Slot(SMALL, (Choice("Half-life by head", "kda"), Choice("by channel", "kda", "", _LAYER)), True),
-            Slot(SMALL, (Choice("State matrix", "kda", "matrix", ("layer", "head", "token")),), True),
+            Slot(
+                SMALL,
+                tuple(
+                    Choice(label, "kda", plot, _TOKEN)
+                    for plot, label in {"matrix": "State matrix", "exchange": "One write"}.items()
+                ),
+                True,
+            ),
             Slot(
                 SMALL,
                 (
@@ -173,7 +204,7 @@ VIEWS = {
             Slot(
                 SMALL * 2,
                 (
-                    Choice("Size of the running sum", "depth", "rms"),
+                    *_of_all("depth", rms="Size of the running sum", peak="Largest value of the running sum"),
                     Choice("What the layer reads", "depth", "", _LAYER),
                 ),
             ),
@@ -191,6 +222,8 @@ def draw(run: Run, slot: Slot, choice: Choice, at: At) -> Picture:
 def draw_difference(run: Run, other: Run, slot: Slot, choice: Choice, at: At) -> Picture:
     """The same, less that of another run. ValueError when the two cannot be set against each other."""
     pairs = Pairs.of(run, other)
+    if choice.both is not None:
+        return fit(choice.both(run, other, pairs), slot.cells)
     there = At(at.layer, at.head, pairs.partner(at.token) if "token" in choice.needs else at.token)
     if not pairs.same and choice.draw is not None:
         raise ValueError(f"{choice.label}: there is no difference for prompts that are not the same.")
@@ -199,6 +232,8 @@ def draw_difference(run: Run, other: Run, slot: Slot, choice: Choice, at: At) ->
 
 def picture(run: Run, choice: Choice, at: At) -> Picture:
     """At full size."""
+    if choice.both is not None:
+        raise ValueError("Choose a run to compare with: this picture is of two.")
     if choice.draw is not None:
         return choice.draw(run, at)
     given = {name: getattr(at, name) for name in choice.needs}

@@ -12,7 +12,7 @@ from model.measure import lens
 from model.measure.difference import difference
 from model.tokenizer import Piece
 
-FORMS_UP_TO = 128  # tokens for which all ways to compute a KDA layer are compared
+FORMS = 128  # first tokens over which all ways to compute a KDA layer are compared
 
 
 def facts(whole: Whole, view: str, at: At) -> list[tuple[str, str]]:
@@ -58,9 +58,15 @@ def _memory(whole: Whole, at: At) -> list[tuple[str, str]]:
         ("half-life", f"{whole.kda.half_life(at.layer)[at.head]:.3g} tokens"),
         (f"write strength at token {at.token}", f"{write.strength:.3g}"),
     ]
-    if whole.length <= FORMS_UP_TO:
-        errors = whole.kda.forms(at.layer)
-        said.append(("recurrent = chunked = step by step, largest error", f"{max(errors.values()):.1e}"))
+    steps = whole.kda.steps(at.layer)
+    told = [
+        f"{getattr(steps, name)[at.token, at.head]:.3g}" for name in ("erased", "written", "change", "cosine")
+    ]
+    said.append(("it erased", f"{told[0]}, wrote {told[1]}, a change of {told[2]}"))
+    said.append(("old prediction against new value", f"cosine {told[3]}"))
+    errors = whole.kda.forms(at.layer, FORMS)
+    over = "" if whole.length <= FORMS else f", first {FORMS} tokens"
+    said.append((f"recurrent = chunked = step by step{over}, largest error", f"{max(errors.values()):.1e}"))
     return said
 
 

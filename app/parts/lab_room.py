@@ -2,12 +2,14 @@
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 import panel as pn
 
 from app import html, lab_words
+from app.fit import Pairs
 from app.forward import Run, Whole
 from app.lab_views import VIEWS, At, Choice, Slot, chosen_layer, draw, draw_difference
 from app.parts import lab_growth, linked
@@ -162,7 +164,8 @@ class Room:
         else:
             place = self._places[index]
             place.show(found, sight.run.random_weights)
-            place.drawn.mark(*_marks(found, sight.at))
+            columns = np.flatnonzero(_shared(sight) == sight.at.token)  # none when only one run has the token
+            place.drawn.mark(*_marks(found, replace(sight.at, token=int(columns[0]) if columns.size else -1)))
 
     def _choose(self, index: int, key: str) -> None:
         """Take a picture of a slot; the first is there unless another one is in the link."""
@@ -204,8 +207,8 @@ class Room:
             (row, top, picture.down, picture.rows),
             (column, left, picture.across, picture.columns),
         ):
-            if word == "token" and not (self._sight.other and picture.title.endswith("difference")):
-                self._told({"token": number})
+            if word == "token":
+                self._told({"token": int(_shared(self._sight)[number])})
             elif word.endswith("head"):
                 self._told({"head": number})
             elif "layer" in word and number - first < len(names):
@@ -260,6 +263,16 @@ def _words(sight: Sight, piece) -> tuple[str, dict]:
     said = html.render("lab_words.html", facts=facts, report=report, problem=problem, names=names)
     expected = lab_words.expected(sight.whole, sight.at.token, piece) if sight.view == "tokens" else {}
     return said, expected
+
+
+def _shared(sight: Sight) -> np.ndarray:
+    """Token of the run that each column of a picture is for: all of them, or those that both runs have."""
+    if sight.other is None:
+        return np.arange(sight.whole.length)
+    try:
+        return Pairs.of(sight.whole, sight.other).positions[:, 0]
+    except ValueError:
+        return np.arange(0)
 
 
 def _marks(picture: Picture, at: At) -> tuple[int | None, int | None]:

@@ -74,17 +74,17 @@ def shared_key_share(trace: Trace, layer: int) -> np.ndarray:
     """
     found = []
     for head in range(heads_of(trace, layer)):
-        spread = [_row_variance(part.double())[1:].mean() for part in scores(trace, layer, head)]
+        spread = [_row_variance(part)[1:].mean() for part in scores(trace, layer, head)]
         found.append(spread[1] / (spread[0] + spread[1]))
     return array(torch.stack(found))
 
 
 def _row_variance(part: Tensor) -> Tensor:
     """Variance of each row [T, T] over the columns up to its own."""
-    seen = torch.ones_like(part).tril()
-    count = seen.sum(-1)
-    mean = (part * seen).sum(-1) / count
-    return ((part - mean[:, None]).square() * seen).sum(-1) / count
+    count = torch.arange(1, len(part) + 1, device=part.device)
+    seen = (part - part.mean()).tril()  # a constant changes no variance, and little is left to cancel
+    mean = seen.sum(-1, dtype=torch.float64) / count
+    return (seen.square().sum(-1, dtype=torch.float64) / count - mean.square()).clamp_min(0)
 
 
 @torch.no_grad()
@@ -92,8 +92,8 @@ def heads_summary(trace: Trace, layer: int) -> Heads:
     """Sink share, entropy, own share and output gate of every head at every token."""
     columns = []
     for head in range(heads_of(trace, layer)):
-        p = probs(trace, layer, head).double()
-        entropy = -torch.special.xlogy(p, p).sum(-1)
+        p = probs(trace, layer, head)
+        entropy = -torch.special.xlogy(p, p).sum(-1, dtype=torch.float64)
         columns.append(torch.stack([p[:, 0], entropy, p.diagonal()]))
     found = torch.stack(columns, -1)  # [3, T, heads]
     found[:, 0] = torch.nan  # the first token reads itself, whatever the head

@@ -32,7 +32,9 @@ def binned(image: np.ndarray, limit: int = LIMIT, how: str = "max") -> Binned:
     rows, columns = (bounds(n, limit) for n in image.shape)
     if len(rows) - 1 == image.shape[0] and len(columns) - 1 == image.shape[1]:
         return Binned(image, rows, columns)
-    there = np.isfinite(image) | np.isinf(image)
+    if how == "max" and not np.isnan(image).any():
+        return largest(image, limit=limit)
+    there = ~np.isnan(image)
     if how == "max":
         pooled = _pool(np.maximum, np.where(there, image, -np.inf), rows, columns)
     else:
@@ -41,6 +43,13 @@ def binned(image: np.ndarray, limit: int = LIMIT, how: str = "max") -> Binned:
         pooled /= np.maximum(counts, 1)
     pooled[~_pool(np.logical_or, there, rows, columns)] = np.nan
     return Binned(pooled.astype(np.float32), rows, columns)
+
+
+def largest(image: np.ndarray, absent: np.ndarray | None = None, limit: int = LIMIT) -> Binned:
+    """Pool to the largest value of each cell, whatever is absent apart; a cell with a NaN in it is NaN."""
+    rows, columns = (bounds(n, limit) for n in image.shape)
+    there = image if absent is None else np.where(absent, -np.inf, image)
+    return Binned(_pool(np.maximum, there, rows, columns).astype(np.float32), rows, columns)
 
 
 def bounds(length: int, limit: int) -> np.ndarray:

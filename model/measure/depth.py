@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from model.measure.points import array, in_layer, layers_with
 from model.trace import Trace
@@ -56,13 +55,18 @@ def points(config, layer: int) -> list[str]:
 def residual(trace: Trace) -> Residual:
     """RMS and largest absolute value of `prefix_sum` by layer and token."""
     layers = layers_with(trace, "prefix_sum")
-    peak = torch.stack([trace.layer(layer, "prefix_sum")[0].abs().amax(-1) for layer in layers])
-    return Residual(tuple(layers), np.stack([size(trace, layer) for layer in layers]), array(peak))
+    sizes, peaks = (np.stack([read(trace, layer) for layer in layers]) for read in (size, peak))
+    return Residual(tuple(layers), sizes, peaks)
 
 
 def size(trace: Trace, layer: int, point: str = "prefix_sum") -> np.ndarray:
     """RMS of the running sum that a layer returns: [T]."""
     return array(trace.layer(layer, point)[0].square().mean(-1).sqrt())
+
+
+def peak(trace: Trace, layer: int) -> np.ndarray:
+    """Largest absolute value of the running sum that a layer returns: [T]."""
+    return array(trace.layer(layer, "prefix_sum")[0].abs().amax(-1))
 
 
 def resets(trace: Trace) -> tuple[Reset, ...]:

@@ -4,7 +4,15 @@ import numpy as np
 
 from model.measure import attribution, depth, lens
 from model.measure.picture import Picture
-from model.measure.views import View, chosen, layer_names, refused
+from model.measure.views import Measured, View, chosen, layer_names, refused
+
+
+def _lens(run: Measured) -> lens.Lens:
+    return lens.lens(run.model, run)
+
+
+def _attribution(run: Measured) -> attribution.Attribution:
+    return attribution.attribution(run.model, run)
 
 
 class DepthView(View):
@@ -24,6 +32,8 @@ class DepthView(View):
 
     def attribution(self, targets=None) -> attribution.Attribution:
         """Parts of the logit of a token at each position; the likeliest unless `targets` [T] are given."""
+        if targets is None:
+            return self.run.once(_attribution)
         return attribution.attribution(self.run.model, self.run, targets)
 
     def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
@@ -78,7 +88,7 @@ class LensView(View):
 
     def of(self, targets=None) -> lens.Lens:
         """Probability and rank of a target at each position [layers + 1, T]; the next token unless given."""
-        return lens.lens(self.run.model, self.run, targets)
+        return self.run.once(_lens) if targets is None else lens.lens(self.run.model, self.run, targets)
 
     @property
     def tokens(self) -> lens.Tokens:

@@ -31,7 +31,7 @@ class KdaView(View):
 
     def steps(self, layer: int) -> memory.Steps:
         """State norm, erased, written and changed by token and head."""
-        return memory.steps(self.run, self._own(layer))
+        return self.run.once(memory.steps, self._own(layer))
 
     def reads(self, layer: int, head: int) -> np.ndarray:
         """Weight of each earlier value in each read-out [T, T]."""
@@ -44,9 +44,9 @@ class KdaView(View):
         """Memory after a token [key channels, value channels]."""
         return memory.state_after(self.run, self._own(layer), head, token)
 
-    def forms(self, layer: int) -> dict[str, float]:
-        """Error of each way to compute the layer."""
-        return memory.forms(self.run, self._own(layer))
+    def forms(self, layer: int, tokens: int | None = None) -> dict[str, float]:
+        """Error of each way to compute the layer, over the first `tokens`."""
+        return self.run.once(memory.forms, self._own(layer), tokens)
 
     def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
         if layer is None:
@@ -107,16 +107,18 @@ class AttentionView(View):
 
     def shared_key_share(self, layer: int) -> np.ndarray:
         """How much of the spread of each head's scores comes from the shared key [heads]."""
-        return attention.shared_key_share(self.run, self._own(layer))
+        return self.run.once(attention.shared_key_share, self._own(layer))
 
     def heads(self, layer: int) -> attention.Heads:
         """Sink share, entropy, own share and gate by token and head."""
-        return attention.heads_summary(self.run, self._own(layer))
+        return self.run.once(attention.heads_summary, self._own(layer))
 
     def tiles(self, layer: int, how: str = "max", cells: int = binning.CELLS) -> list[binning.Binned]:
         """Every head's map, binned so that all together have at most so many cells."""
         count = attention.heads_of(self.run, self._own(layer))
         side = binning.tile_side(count, cells)
+        if how == "max":
+            return [binning.largest(self.map(layer, head), limit=side) for head in range(count)]
         return [binning.binned(self.map(layer, head), side, how) for head in range(count)]
 
     def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
@@ -178,16 +180,20 @@ class AttentionView(View):
 
 def square(run: Measured, title: str, image: np.ndarray, meaning: str, note: str, value="weight") -> Picture:
     """A map of tokens by tokens, binned if it is large; what lies in the future is absent."""
-    small = binning.binned(image, PIXELS)
+    later = np.triu(np.ones(image.shape, dtype=bool), 1)
+    small = binning.largest(image, later, PIXELS)
     if meaning == "signed" and not small.exact:  # the largest value of each cell, whichever its sign
-        low = binning.binned(-image, PIXELS).image
+        low = binning.largest(-image, later, PIXELS).image
         small = binning.Binned(np.where(low > small.image, -low, small.image), small.rows, small.columns)
     if not small.exact:
         note += f" {len(image):,} tokens in {len(small.image)} bins; a cell is the largest {value} in it."
     last = len(image) - 1
     more = {"rows": run.pieces, "columns": run.pieces, "span": (0, last, 0, last), "log": meaning == "share"}
-    more |= {"absent": np.triu(np.ones(small.image.shape, dtype=bool), 1), "meaning": meaning, "note": note}
-    return Picture(title, small.image, "token", "token", value, source=run.source, **more)
+    absent = np.triu(np.ones(small.image.shape, dtype=bool), 1)
+    more |= {"absent": absent, "meaning": meaning, "note": note}
+    return Picture(
+        title, np.where(absent, 0, small.image), "token", "token", value, source=run.source, **more
+    )
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

@@ -117,9 +117,12 @@ def embedding(trace: Trace) -> Tensor:
 
 
 def _row(logits: Tensor, targets: Tensor) -> tuple[np.ndarray, ...]:
-    log, rank = scored(logits, targets)
-    best, probs = candidates(logits[None], 1)
-    return array(log.exp()), array(rank), best[:, 0], probs[:, 0]
+    """Of one layer, in the precision of the logits: probability and rank of the target, likeliest token."""
+    logits = widen(logits)
+    own, (top, best) = logits.gather(-1, targets[:, None])[:, 0], logits.max(-1)
+    total = logits.logsumexp(-1)
+    rank = (logits > own[:, None]).sum(-1).masked_fill(~total.isfinite(), -1)
+    return array((own - total).exp()), array(rank), array(best), array((top - total).exp())
 
 
 def _doubles(logits: Tensor):

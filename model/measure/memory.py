@@ -22,7 +22,7 @@ class Inputs:
     decay: Tensor
     write: Tensor
 
-    def until(self, tokens: int) -> "Inputs":
+    def until(self, tokens: int | None) -> "Inputs":
         return Inputs(*(x[:, :tokens] for x in self.all))
 
     def to(self, dtype: torch.dtype) -> "Inputs":
@@ -52,6 +52,11 @@ class Write:
     old: np.ndarray  # [kda_head_dim], prediction of the memory for the key, after it decayed
     value: np.ndarray  # [kda_head_dim]
     strength: float
+
+    @property
+    def change(self) -> np.ndarray:
+        """What is put in the place of the old prediction: [kda_head_dim]."""
+        return self.strength * (self.value - self.old)
 
 
 def inputs(trace: Trace, layer: int, head: int | None = None) -> Inputs:
@@ -126,20 +131,20 @@ def read_weights(x: Inputs) -> Tensor:
 
 
 @torch.no_grad()
-def forms(trace: Trace, layer: int) -> dict[str, float]:
+def forms(trace: Trace, layer: int, tokens: int | None = None) -> dict[str, float]:
     """Largest error of each way to compute the layer's read-out, against the recurrence in float64.
 
-    Relative to the largest value. All are the same function: "recurrent" token by token, "chunked" with
-    matrix products, "decode" by calls of one token that hand the state on, "C++" where it is built, "run"
-    what the run itself recorded.
+    Of all tokens, or of the first so many; relative to the largest value. All are the same function:
+    "recurrent" token by token, "chunked" with matrix products, "decode" by calls of one token that hand the
+    state on, "C++" where it is built, "run" what the run itself recorded.
     """
-    x = inputs(trace, layer)
+    x = inputs(trace, layer).until(tokens)
     exact, _ = reference.kda(*x.to(torch.float64).all)
     outs = {
         "recurrent": reference.kda(*x.all)[0],
         "chunked": kda_torch.kda(*x.all)[0],
         "decode": _decode(x),
-        "run": trace.layer(layer, "self_attn.delta_rule.out")[:1],
+        "run": trace.layer(layer, "self_attn.delta_rule.out")[:1, :tokens],
     }
     if kda_cpp.serves(x.q):
         outs["C++"] = kda_cpp.kda(*x.all)[0]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.measure import attention, attribution, depth, kda, lens, memory, overlap, routing
+from model.measure import attention, depth, kda, memory, overlap, routing
 from model.measure.head_views import square
 from model.measure.picture import Picture
 from model.measure.views import Measured, chosen, layer_names, there
@@ -49,9 +49,7 @@ def _over_layers(title: str, layers: Callable, read: Callable, value: str, meani
 
 
 def _step(name: str):
-    return lambda run, layer: getattr(
-        memory.steps(run, chosen(layer, kda.kda_layers(run), "linear attention")), name
-    )
+    return lambda run, layer: getattr(run.kda.steps(layer), name)
 
 
 def _own(read: Callable):
@@ -59,7 +57,7 @@ def _own(read: Callable):
 
 
 def _head(name: str):
-    return lambda run, layer: getattr(attention.heads_summary(run, layer), name)
+    return lambda run, layer: getattr(run.attention.heads(layer), name)
 
 
 _CUT = "Last chosen score less the first refused one."
@@ -75,6 +73,27 @@ def _routed(run: Measured, layer: int) -> np.ndarray:
 
 def _changed(run: Measured, layer: int) -> np.ndarray:
     return routing.bias_effect(run, layer).changed
+
+
+def _load(run: Measured, at: Where) -> Picture:
+    layers = there(routing.moe_layers(run), "Load of the experts")
+    image = np.stack([run.routing.balance(layer).load for layer in layers])
+    note = "Tokens of an expert, in parts of what each had if all were used alike, less 1: -1 is no token."
+    more = {"rows": layer_names(run.config, layers), "span": (0, len(layers) - 1, 0, run.config.experts - 1)}
+    more |= {"meaning": "signed", "note": note, "source": run.source}
+    return Picture("Load against an even share", image, "layer", "expert", "load", **more)
+
+
+def _exchange(run: Measured, at: Where) -> Picture:
+    found = run.kda.write(at.layer, at.head, at.token)
+    image = np.stack([found.old, found.value, found.change])
+    title = f"What token {at.token} replaced, layer {at.layer}, head {at.head}"
+    note = (
+        f"The memory's answer to the key of {run.pieces[at.token]!r} before, the value that should stand "
+        f"there, and what is written: {found.strength:.3g} of their difference."
+    )
+    more = {"rows": ["old prediction", "new value", "written"], "meaning": "signed", "note": note}
+    return Picture(title, image, "vector", "value channel", "value", source=run.source, **more)
 
 
 def _sums(run: Measured) -> list[int]:
@@ -93,7 +112,7 @@ def _overlap(run: Measured, at: Where) -> Picture:
 
 
 def _attribution(run: Measured, at: Where) -> Picture:
-    found = attribution.attribution(run.model, run)
+    found = run.depth.attribution()
     note = (
         "Direct part of each sublayer in the logit of the likeliest next token: a column sums to the logit."
     )
@@ -121,7 +140,7 @@ def _mixes_at(run: Measured, at: Where) -> Picture:
 
 
 def _rank(run: Measured, at: Where) -> Picture:
-    found = lens.lens(run.model, run)
+    found = run.lens.of()
     rows = ["embedding", *layer_names(run.config, found.layers[1:])]
     image = np.where(found.rank < 0, np.nan, found.rank + 1.0)
     more = {"rows": rows, "columns": run.pieces, "meaning": "time", "log": True, "source": run.source}
@@ -154,6 +173,7 @@ PLOTS = {
         "routed": _over_layers("Routed share of the output", routing.moe_layers, _routed, "share", "share"),
         "bias": _over_layers("Choices changed by the bias", routing.moe_layers, _changed, "experts"),
         "overlap": ((), _overlap),
+        "load": ((), _load),
     },
     "kda": {
         "kept": _over_tokens("Memory kept", _own(kda.kept), "share"),
@@ -165,17 +185,19 @@ PLOTS = {
         "change": _over_tokens("Change by a token", _step("change"), "norm", "amount"),
         "cosine": _over_tokens("Old prediction against new value", _step("cosine"), "cosine", "signed"),
         "matrix": (("layer", "head", "token"), _state),
+        "exchange": (("layer", "head", "token"), _exchange),
     },
     "attention": {
         "sink": _over_tokens("Share that goes to the first token", _head("sink"), "share", first=False),
         "entropy": _over_tokens("Entropy of attention", _head("entropy"), "nats", "amount", False),
         "itself": _over_tokens("Share that stays at the token", _head("itself"), "share", first=False),
-        "gate": _over_tokens("Output gate", _head("gate"), "share"),
+        "gate": _over_tokens("Output gate", attention.gate, "share"),
         "own": _score(0, "head's own"),
         "shared": _score(1, "shared"),
     },
     "depth": {
         "rms": _over_layers("Size of the running sum", _sums, depth.size, "RMS"),
+        "peak": _over_layers("Largest value of the running sum", _sums, depth.peak, "size"),
         "attribution": ((), _attribution),
         "token": (("token",), _mixes_at),
     },

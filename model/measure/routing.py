@@ -46,6 +46,11 @@ class Balance:
     violation: float  # largest count / target - 1: 0 is even
     entropy: float  # of the shares, nats; log(experts) is even
 
+    @property
+    def load(self) -> np.ndarray:
+        """Of each expert, relative to the target: 0 is even, -1 no token."""
+        return (self.counts / self.target - 1).astype(np.float32)
+
 
 @dataclass(frozen=True)
 class Output:

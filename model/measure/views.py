@@ -1,6 +1,6 @@
 """What a run shows of itself, view by view: numbers by name, one picture, one sentence."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,13 @@ class Measured(Trace):
     name: str = "model"
     random_weights: bool | None = None  # None: not known
     pieces: Sequence[str] = field(default=())
+    known: dict = field(default_factory=dict, init=False)
+
+    def once(self, reduce: Callable, *where):
+        """`reduce(self, *where)`, worked out once and kept: for small results that several pictures show."""
+        if (reduce, where) not in self.known:
+            self.known[reduce, where] = reduce(self, *where)
+        return self.known[reduce, where]
 
     @property
     def source(self) -> str:

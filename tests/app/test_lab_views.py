@@ -10,7 +10,13 @@ from model.lab import lab
 from model.measure.picture import Picture
 
 TEXT = "the quick brown fox"
-ALL = [(name, slot, choice) for name, view in VIEWS.items() for slot in view.slots for choice in slot.choices]
+ALL = [
+    (name, slot, choice)
+    for name, view in VIEWS.items()
+    for slot in view.slots
+    for choice in slot.choices
+    if choice.both is None
+]
 NAMES = [f"{name} {choice.label}" for name, _, choice in ALL]
 
 
@@ -49,7 +55,9 @@ def test_every_picture_can_be_drawn_as_it_is_and_as_a_difference(run, changed, n
 def test_a_view_of_a_long_prompt_sends_less_than_300_kb(long, name):
     sent = 0
     for slot in VIEWS[name].slots:
-        sent += max(draw(long, slot, c, at(long, name, 200)).image.nbytes for c in slot.choices)
+        sent += max(
+            draw(long, slot, c, at(long, name, 200)).image.nbytes for c in slot.choices if c.both is None
+        )
     assert sent < 300_000
     assert sum(slot.cells for slot in VIEWS[name].slots) * 4 <= 300_000
 
@@ -111,3 +119,15 @@ def test_one_token_has_pictures_too():
     one = lab("x")
     for name, slot, choice in ALL:
         assert draw(one, slot, choice, at(one, name, 0)).image.size > 0
+
+
+def test_experts_in_common_need_two_runs(run, changed):
+    slot = VIEWS["routing"].slots[2]
+    choice = next(c for c in slot.choices if c.both)
+    with pytest.raises(ValueError, match="a run to compare with"):
+        draw(run, slot, choice, at(run, "routing"))
+    shown = draw_difference(changed, run, slot, choice, at(run, "routing"))
+    assert shown.range[0] == 0
+    np.testing.assert_allclose(shown.image, changed.against(run).routes, rtol=1e-6)
+    itself = draw_difference(run, run, slot, choice, at(run, "routing"))
+    assert (itself.image == 1).all()

@@ -123,3 +123,13 @@ def test_infinity_is_not_absence():
     image = np.zeros((200, 200), dtype=np.float32)
     image[3, 3] = np.inf
     assert np.isinf(binning.binned(image).image).sum() == 1
+
+
+def test_a_nan_makes_its_pooled_cell_nan_and_absent_cells_do_not():
+    image = np.arange(400.0).reshape(20, 20)
+    image[7, 3] = np.nan
+    later = np.triu(np.ones(image.shape, dtype=bool), 1)
+    found = binning.largest(np.where(later, np.nan, image), later, limit=10).image
+    assert np.isnan(found[3, 1])
+    assert np.isnan(found[np.tril_indices(10)]).sum() == 1
+    assert found[4, 4] == image[9, 9]

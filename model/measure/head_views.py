@@ -191,9 +191,8 @@ def square(run: Measured, title: str, image: np.ndarray, meaning: str, note: str
     more = {"rows": run.pieces, "columns": run.pieces, "span": (0, last, 0, last), "log": meaning == "share"}
     absent = np.triu(np.ones(small.image.shape, dtype=bool), 1)
     more |= {"absent": absent, "meaning": meaning, "note": note}
-    return Picture(
-        title, np.where(absent, 0, small.image), "token", "token", value, source=run.source, **more
-    )
+    shown = image if small.exact else np.where(absent, 0, small.image)
+    return Picture(title, shown, "token", "token", value, source=run.source, **more)
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

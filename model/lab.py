@@ -6,32 +6,35 @@ import torch
 from torch import Tensor
 
 from model import load
-from model.edits import edits
+from model.edits import edits, source_points
 from model.intervene import Intervention
 from model.kimi_k3 import KimiK3
 from model.measure.stream import VIEWS, observe
 from model.presets import PRESETS
 from model.run import Run, pieces_of, tokenizer_named
 from model.tokenizer import Tokenizer
-from model.trace import Trace
+from model.trace import Trace, trace
 
 
 def lab(
     prompt: str | Tensor,
     model: str | KimiK3 = "k3-random",
     interventions: Iterable[Intervention] = (),
-    sources: Mapping[str, Trace] | None = None,
+    sources: Mapping[str, Trace | str] | None = None,
     views: Iterable[str] = VIEWS,
 ) -> Run:
     """Run a prompt, text or ids, through a model by name or a loaded one; an empty prompt is its first token.
 
-    Only what `views` read is kept. `interventions` change the pass; `sources` are runs to patch from.
+    Only what `views` read is kept. `interventions` change the pass; `sources` are runs to patch
+    from, by the name that interventions use: traces, or prompts that are run for it.
     """
     named = isinstance(model, str)
     loaded = load(model) if named else model
     tokenizer = tokenizer_named(model if named else "", loaded.config.vocab)
     ids = _ids(prompt, tokenizer, loaded)
-    seen = observe(loaded, ids, views, edits(loaded.config, interventions, sources))
+    changes = tuple(interventions)
+    traced = sources_of(loaded, tokenizer, changes, sources or {})
+    seen = observe(loaded, ids, views, edits(loaded.config, changes, traced))
     return Run(
         **vars(seen.trace),
         model=loaded,
@@ -40,6 +43,22 @@ def lab(
         pieces=pieces_of(tokenizer, seen.trace.ids),
         points=seen.points,
     )
+
+
+def sources_of(
+    model: KimiK3,
+    tokenizer: Tokenizer | None,
+    changes: Iterable[Intervention],
+    sources: Mapping[str, Trace | str],
+) -> dict[str, Trace]:
+    """Traces to patch from; of a prompt, with the points that the changes take from it."""
+    needed = source_points(model.config, changes)
+    return {
+        name: trace(model, _ids(source, tokenizer, model), needed.get(name, []))
+        if isinstance(source, str)
+        else source
+        for name, source in sources.items()
+    }
 
 
 def _ids(prompt: str | Tensor, tokenizer: Tokenizer | None, model: KimiK3) -> Tensor:

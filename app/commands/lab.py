@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from app.commands import changing
+from app.fit import Pairs, minus
 from diagrams.drawing.png import to_png
 from diagrams.plot_svg import plot_svg
-from model.intervene import loads
 from model.lab import lab
 from model.measure.picture import Picture
 from model.measure.plots import PLOTS
@@ -26,7 +27,10 @@ def arguments(parser) -> None:
     parser.add_argument("--layer", type=int, metavar="N", help="one layer instead of all")
     parser.add_argument("--head", type=int, metavar="H", help="one head of that layer")
     parser.add_argument("--token", type=int, metavar="T", help="one token, for plots that need it")
-    parser.add_argument("--change", default="", metavar="JSON", help="interventions on the pass, a JSON list")
+    changing.arguments(parser)
+    parser.add_argument(
+        "--against", metavar="PROMPT", help="another prompt, or the same without the changes, to subtract"
+    )
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
     parser.add_argument("--zoom", type=float, default=2.0, help="pixels per unit of a PNG")
     parser.add_argument(
@@ -40,8 +44,11 @@ def run(options) -> None:
         raise ValueError(
             f"--out {out}: the ending {out.suffix!r} is no format; expected {', '.join(SUFFIXES)}"
         )
-    passed = lab(options.prompt, options.model, loads(options.change), views=[options.view])
-    picture = passed.picture(options.view, options.layer, options.head, options.plot, options.token)
+    changes, sources = changing.changes(options), changing.sources(options)
+    passed = lab(options.prompt, options.model, changes, sources, [options.view])
+    picture = _picture(passed, options, options.token)
+    if options.against is not None:
+        picture = _difference(passed, picture, options)
     content = _content(passed, picture, options, out.suffix)
     try:
         out.write_bytes(content)
@@ -49,6 +56,18 @@ def run(options) -> None:
         raise ValueError(f"cannot write {out} ({error.strerror})") from None
     print(picture)
     print(f"{out}: {len(content):,} bytes")
+
+
+def _picture(passed: Run, options, token: int | None) -> Picture:
+    return passed.picture(options.view, options.layer, options.head, options.plot, token)
+
+
+def _difference(passed: Run, picture: Picture, options) -> Picture:
+    """Less the picture of another run, where both have the same tokens."""
+    other = lab(options.against, options.model, views=[options.view])
+    pairs = Pairs.of(passed, other)
+    token = None if options.token is None else pairs.partner(options.token)
+    return minus(picture, _picture(other, options, token), pairs)
 
 
 def _content(passed: Run, picture: Picture, options, suffix: str) -> bytes:

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import torch
 
+from app.commands import changing
 from app.files import read_tensors, write_tensors
-from model import Checkpoint, load, open_checkpoint
+from model import Checkpoint, KimiK3, load, open_checkpoint
 from model.config import Config
+from model.edits import edits
 from model.images import prepare, prompt_text, read
+from model.lab import sources_of
 from model.partial import run_leading
 from model.routes import forced, load_routes
 from model.tokenizers import tokenizer_of
@@ -33,6 +36,7 @@ def arguments(parser) -> None:
     parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--routes", help="trace whose choice of experts is forced on this run")
+    changing.arguments(parser)
     parser.add_argument("--out", required=True, help="file to write")
 
 
@@ -45,17 +49,29 @@ def run(options) -> None:
         raise ValueError(f"--hidden: {options.model} is no checkpoint folder")
     model = load(options.model, DTYPES[options.dtype], _device(options.device))
     ids = _ids(options, model.config).to(options.device)
-    edits = forced(model, load_routes(options.routes)) if options.routes else None
-    tensors = official_trace(model, ids, edits, _images(options, model.config))
+    tensors = official_trace(model, ids, _edits(options, model), _images(options, model.config))
     write_tensors(tensors, options.out)
     shape = tuple(tensors["token_ids"].shape)
     print(f"{options.out}: {len(tensors)} tensors of a forward over {shape} ids")
+
+
+def _edits(options, model: KimiK3) -> dict:
+    """Routes from a file, and interventions. ValueError when both change the same choice of experts."""
+    changes = changing.changes(options)
+    tokenizer = tokenizer_of(options.model, model.config.vocab) if options.source else None
+    changed = edits(model.config, changes, sources_of(model, tokenizer, changes, changing.sources(options)))
+    routed = forced(model, load_routes(options.routes)) if options.routes else {}
+    if both := routed.keys() & changed.keys():
+        raise ValueError(f"--routes and --change both choose the experts of {min(both)}")
+    return routed | changed
 
 
 def _run_leading(options, checkpoint: Checkpoint) -> None:
     """Run the layers that are complete, from ids or from hidden states, and say what is missing."""
     if options.routes:
         raise ValueError("--routes needs the whole model; this run ends at the last complete layer")
+    if options.change:
+        raise ValueError("--change needs the whole model; this run ends at the last complete layer")
     if options.image:
         raise ValueError("--image needs the whole model; this run ends at the last complete layer")
     inputs = _hidden(Path(options.hidden)) if options.hidden else _ids(options, checkpoint.config)

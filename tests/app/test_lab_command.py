@@ -6,9 +6,12 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from safetensors.torch import load_file
 
 from app.cli import main
+from model.intervene import loads
 from model.lab import lab
 
 PROMPT = "one two"
@@ -91,3 +94,34 @@ def test_an_empty_prompt_is_the_begin_of_text_token(tmp_path):
     out = tmp_path / "e.npz"
     assert main(["lab", "", "--view", "routing", "--out", str(out)]) == 0
     assert np.load(out)["ids"].tolist() == [256]
+
+
+PATCH = '[{"what": "sublayer", "do": "patch", "layer": 2, "place": "FFN", "run": "other"}]'
+
+
+def test_a_run_is_patched_from_another_prompt_and_set_against_the_plain_one(tmp_path):
+    more = ("--view", "lens", "--change", PATCH, "--source", "other=one six", "--against", PROMPT)
+    found = np.load(io.BytesIO(written(tmp_path, "d.npz", *more)))
+    changes = loads(PATCH)
+    there, plain = (lab(PROMPT, interventions=c, sources={"other": "one six"}) for c in (changes, ()))
+    wanted = there.picture("lens").minus(plain.picture("lens")).image
+    np.testing.assert_allclose(found["image"], wanted, atol=1e-6)
+    assert np.abs(wanted[:3, :-1]).max() == 0  # nothing changes before layer 2
+    assert np.abs(wanted[3:, :-1]).max() > 0
+
+
+def test_a_source_without_a_name_or_that_is_not_given_is_refused(tmp_path, capsys):
+    out = ("--view", "lens", "--change", PATCH, "--out", str(tmp_path / "x.csv"))
+    assert main(["lab", PROMPT, *out, "--source", "=x"]) != 0
+    assert "NAME=PROMPT" in capsys.readouterr().err
+    assert main(["lab", PROMPT, *out]) != 0
+    assert "that run is not here" in capsys.readouterr().err
+
+
+def test_trace_takes_the_same_changes(tmp_path):
+    out = tmp_path / "t.safetensors"
+    given = ["--prompt", PROMPT, "--change", PATCH, "--source", "other=one six", "--out", str(out)]
+    assert main(["trace", "k3-random", *given]) == 0
+    logits = load_file(out)["logits"]
+    wanted = lab(PROMPT, interventions=loads(PATCH), sources={"other": "one six"}).logits
+    torch.testing.assert_close(logits, wanted)

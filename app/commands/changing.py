@@ -1,0 +1,29 @@
+"""Options of the commands that run a prompt with interventions."""
+
+from model.intervene import Intervention, loads
+
+
+def arguments(parser) -> None:
+    parser.add_argument("--change", default="", metavar="JSON", help="interventions on the pass, a JSON list")
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME=PROMPT",
+        help='a run to patch from, by the name that interventions use: {"do": "patch", "run": NAME, ...}',
+    )
+
+
+def changes(options) -> tuple[Intervention, ...]:
+    return loads(options.change)
+
+
+def sources(options) -> dict[str, str]:
+    """Prompts to patch from, by name. ValueError for one without a name."""
+    found = {}
+    for text in options.source:
+        name, equals, prompt = text.partition("=")
+        if not name or not equals:
+            raise ValueError(f"--source {text!r}: expected NAME=PROMPT")
+        found[name] = prompt
+    return found

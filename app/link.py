@@ -139,6 +139,16 @@ def _axis(name: str):
     return read
 
 
+def _switch(text: str, _known, _values) -> bool:
+    if text not in ("", "on"):
+        raise ValueError("expected on, or nothing")
+    return text == "on"
+
+
+def _on(value: bool) -> str:
+    return "on" if value else ""
+
+
 def _camera(text: str, _known, _values) -> str:
     """Middle of the stage in units of the drawing, and the zoom: "512,830,0.85"."""
     if not CAMERA.fullmatch(text):
@@ -191,6 +201,7 @@ FIELDS = (
     Field("open", "open", OPEN, _groups, ",".join),
     Field("layer", "layer", None, _layer),
     Field("phase", "phase", "prefill", _choice(PHASES, "phase")),
+    Field("types", "types", False, _switch, _on),
     Field("B", "B", 1, _axis("B")),
     Field("T", "T", 17, _axis("T")),
     Field("with", "ran", "", _model_or_none),

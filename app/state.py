@@ -21,6 +21,7 @@ class State(param.Parameterized):
     layer = param.Integer(_default("layer"), allow_None=True, doc="the layer that is meant, if one is")
 
     phase = param.Selector(default=_default("phase"), objects=list(PHASES), doc="step that shapes are for")
+    types = param.Boolean(_default("types"), doc="whether arrows say the type of what they carry")
     B = param.Integer(_default("B"), bounds=(1, MOST["B"]), doc="sequences that shapes are for")
     T = param.Integer(_default("T"), bounds=(1, MOST["T"]), doc="tokens that shapes are for")
 
@@ -56,7 +57,7 @@ class State(param.Parameterized):
 
     @property
     def step(self) -> Step:
-        return Step(self.B, self.T, self.phase)
+        return Step(self.B, self.T, self.phase, self.types)
 
     def toggle(self, group: str) -> None:
         """Open a group that is closed, close one that is open."""

@@ -5,7 +5,8 @@ const lit = (name) => document.dispatchEvent(new CustomEvent(AXIS_EVENT, { detai
 
 // The names in each axis of a label, for its line of names and its line of numbers alike.
 function axesOf(lines) {
-  const terms = (text) => text.replace(/[[\]]/g, ",").split(",").map((term) => term.trim()).filter(Boolean)
+  const inside = (text) => (text.match(/\[[^\]]*\]/g) ?? []).join().replace(/[[\]]/g, "") // a type stands behind
+  const terms = (text) => inside(text).split(",").map((term) => term.trim()).filter(Boolean)
   const named = terms(lines.filter((line) => /[A-Za-z]/.test(line)).join(" "))
   const numbers = terms(lines.filter((line) => !/[A-Za-z]/.test(line)).join(" "))
   return { names: named.map((term) => term.match(NAME) ?? []), fits: named.length === numbers.length, at: 0 }

@@ -46,6 +46,9 @@ function steps({ model, on }) {
     for (const field of fields) field.value = model.step[field.dataset.axis]
     for (const button of document.querySelectorAll("#controls [data-phase]"))
       button.setAttribute("aria-pressed", button.dataset.phase === model.step.phase)
+    const types = document.querySelector("#controls [data-types]")
+    types.setAttribute("aria-pressed", model.step.types)
+    types.dataset.go = model.step.types ? "types=" : "types=on"
   }
   for (const field of fields) {
     on(field, "change", () => ask(field))

@@ -7,7 +7,9 @@ from diagrams import formula, spec
 from diagrams.facts import STEP, Facts
 from diagrams.operations import types
 from diagrams.shapes import Step
+from diagrams.stack import EARLIER, LATER
 
+NAMES = {"I64": "int64", "I32": "int32"}
 WIDTHS = {"I64": 8, "I32": 4, "F64": 8, "F32": 4, "BF16": 2, "F16": 2}
 
 
@@ -47,6 +49,21 @@ def flows(facts: Facts, step: Step = STEP) -> dict[str, list[Flow]]:
     return found
 
 
+def dtypes(facts: Facts, edge: spec.Edge) -> str:
+    """The type of what an arrow carries as a drawing says it: "bf16"; several where its tensors differ."""
+    origin = "ffn_sum" if edge.source in (EARLIER, LATER) else edge.source
+    names = [edge.points[0]] if edge.points and edge.shape else [name for name, _ in _given(facts, edge)]
+    found = [_dtype(facts, origin, name) for name in names]
+    return ", ".join(NAMES.get(d, d.lower()) for d in dict.fromkeys(found))
+
+
+def _dtype(facts: Facts, source: str, name: str) -> str:
+    block = facts.blocks.get(source)
+    if block is None:
+        return "BF16" if source == "image" else "I64"
+    return types(facts)[source, name if name in block.out else next(iter(block.out))]
+
+
 def _flow(facts: Facts, edge: spec.Edge, step: Step) -> Flow:
     titles = {b.id: b.title for b in facts.blocks.values()} | {
         n.id: n.title for n in facts.view.nodes if n.io
@@ -78,8 +95,6 @@ def _instances(facts: Facts, block: spec.Block) -> list[str]:
 
 def _value(facts: Facts, edge: spec.Edge, step: Step, name: str, shape: str) -> Value:
     symbolic, concrete = facts.shape(shape, "", step, edge.context)
-    block = facts.blocks.get(edge.source)
-    point = name if block and name in block.out else next(iter(block.out)) if block else ""
-    dtype = types(facts).get((edge.source, point), "BF16" if edge.source == "image" else "I64")
+    dtype = _dtype(facts, edge.source, name)
     numbers = formula.shape(step.symbolic(shape, edge.context), facts.sizes | step.sizes)
     return Value(name, symbolic, concrete, dtype, prod(numbers) * WIDTHS[dtype])

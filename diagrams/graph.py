@@ -2,7 +2,7 @@
 
 import networkx as nx
 
-from diagrams import parts, spec, stack
+from diagrams import flows, parts, spec, stack
 from diagrams.drawing.layout import layout
 from diagrams.facts import STEP, Facts
 from diagrams.numbers import short, size
@@ -92,12 +92,18 @@ def graph(
     for block in inner:
         _open(g, facts, block)
     for edge in view.edges:
-        label = [] if edge.kind == "store" else facts.edge_label(edge, step)
+        label = [] if edge.kind == "store" else _label(facts, edge, step)
         for source, target in _ends(facts, view, edge, inner):
             if g.has_edge(source, target):
                 continue  # the same two boxes at another reach: one arrow
             g.add_edge(source, target, kind=edge.kind, loop=edge.loop, label=label, text=edge.label)
     return g
+
+
+def _label(facts: Facts, edge: spec.Edge, step: Step) -> list[str]:
+    """The shape in letters, with the type behind it when asked, then in numbers."""
+    symbolic, concrete = facts.edge_label(edge, step)
+    return [f"{symbolic} {flows.dtypes(facts, edge)}" if step.types else symbolic, concrete]
 
 
 def _open(g: nx.DiGraph, facts: Facts, block: str) -> None:

@@ -20,6 +20,7 @@ def arguments(parser) -> None:
     parser.add_argument("--select", default="", metavar="ID", help="block to mark")
     parser.add_argument("--layer", type=int, metavar="N", help="draw this layer, with its own variants")
     parser.add_argument("--phase", choices=PHASES, default=PHASES[0], help="step that shapes are for")
+    parser.add_argument("--types", action="store_true", help="write the type of what each arrow carries")
     for axis, default in (("B", Step.B), ("T", Step.T)):
         parser.add_argument(f"--{axis}", type=int, default=default, help=f"1 to {MOST[axis]:,}")
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
@@ -55,7 +56,7 @@ def _content(options, form: str) -> bytes:
         opened = groups(options.open)
     except ValueError as error:
         raise ValueError(f"--open {error}") from None
-    step = Step(options.B, options.T, options.phase)
+    step = Step(options.B, options.T, options.phase, options.types)
     dark = options.theme == "dark"
     shown = Picture(options.model, options.view, opened, options.layer, options.select, step, dark)
     return shown.file(form, options.zoom)

@@ -41,7 +41,7 @@ class CompareView(JSComponent):
         super().__init__(width=0, height=0, margin=0, **more)
         self._state, self._file = state, None
         state.param.watch(self.show, ["view", "model"])
-        state.param.watch(self._draw, ["open", "phase", "B", "T"])
+        state.param.watch(self._draw, ["open", "phase", "B", "T", "types"])
         state.param.watch(self._named, "compare")
         state.param.watch(lambda event: setattr(self, "selected", event.new), "select")
         self.selected = state.select

@@ -22,7 +22,7 @@ class Controls(JSComponent):
     """Listens to the fields of page.html and shows what was found."""
 
     found = param.Dict({}, doc="the query and its hits")
-    step = param.Dict({}, doc="phase, B and T as they are now")
+    step = param.Dict({}, doc="phase, B, T and types as they are now")
 
     _esm = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in ("files.js", "controls.js"))
 
@@ -86,7 +86,7 @@ def drawn(state: State) -> picture.Picture:
 
 
 def step(state: State) -> dict:
-    return {"phase": state.phase, "B": state.B, "T": state.T}
+    return {"phase": state.phase, "B": state.B, "T": state.T, "types": state.types}
 
 
 def bar(state: State, known: link.Known) -> str:
@@ -97,5 +97,5 @@ def bar(state: State, known: link.Known) -> str:
 def controls(state: State, known: link.Known) -> Controls:
     """The controls of one visitor, kept in step with the state."""
     made = Controls(state, known, step=step(state))
-    state.param.watch(lambda *_: setattr(made, "step", step(state)), ["phase", "B", "T"])
+    state.param.watch(lambda *_: setattr(made, "step", step(state)), ["phase", "B", "T", "types"])
     return made

@@ -16,7 +16,7 @@ from assets import ROOT
 from diagrams import details, graph, parts, spec, stack
 from diagrams.facts import Facts
 
-SHOWN = ["model", "open", "layer", "phase", "B", "T"]  # what the drawing depends on
+SHOWN = ["model", "open", "layer", "phase", "B", "T", "types"]  # what the drawing depends on
 SCRIPTS = ("drawing.js", "axes.js", "minimap.js", "diagram.js", "preview.js", "diagram_first.js")
 
 

@@ -58,7 +58,7 @@ def test_every_field_makes_the_round_trip():
         "tab": "live", "token": 0, "head": 3, "compare": "kimi-k3",
         "at": "4096,2,prefill,fp8,fp32,b200,8",
         "changes": '[{"do":"zero","index":1,"layer":3,"what":"head"}]', "against": "plain", "lab": "memory:5",
-        "more": [7, 108, 0], "plots": ["kda-by-channel"], "part": "scores",
+        "more": [7, 108, 0], "types": True, "plots": ["kda-by-channel"], "part": "scores",
     }  # fmt: skip
     assert link.parse(link.format(full), KNOWN).values == full
 

@@ -187,3 +187,17 @@ def test_on_a_phone_the_strip_scrolls_to_the_layer_of_a_link(visit, phone):
     page = visit("?layer=80", phone)
     cell = page.get_by_role("button", name=re.compile("^layer 80,"))
     expect(cell).to_be_in_viewport(ratio=1)
+
+
+def test_arrows_say_their_types_on_request(visit):
+    page = visit("?layer=42")
+    labels = page.locator(".labels text, text.label, svg.tree text").filter(
+        has_text="kda_heads, kda_head_dim] f32"
+    )
+    expect(labels).to_have_count(0)
+    page.get_by_role("button", name="dtype").click()
+    expect(labels.first).to_be_visible()
+    expect(page).to_have_url(re.compile(r"types=on"))
+    page.get_by_role("button", name="dtype").click()
+    expect(labels).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("types"))

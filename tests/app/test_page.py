@@ -1,0 +1,51 @@
+"""The page in two halves: what is text before there is a session, and what joins it."""
+
+import json
+import re
+
+from app.page import known, opening, visit
+from app.parts import diagram
+from app.parts.header import header
+from app.shell import AS_IT_IS, Shell
+
+
+def first(search: str) -> dict:
+    return json.loads(re.search(r'id="first">(.*?)</script>', opening(search), re.S)[1])
+
+
+def test_the_opening_brings_the_drawing_of_the_link():
+    shown = first("?layer=42&select=kda_decay")
+    assert shown["selected"] == "kda_decay"
+    assert shown["words"]["decoder_layer"]["title"] == "Layer 42 · KDA + MoE"
+    assert {"kda_decay", "moe_router"} <= {node["id"] for node in shown["scene"]["nodes"]}
+
+
+def test_the_first_scene_is_small_and_the_opening_loads_no_script():
+    assert len(json.dumps(first("")["scene"], ensure_ascii=False, separators=(",", ":"))) < 60_000
+    assert "<script src" not in opening("")
+
+
+def test_a_scene_names_the_scene_that_each_toggle_leads_to():
+    for search, group in (("", "mla"), ("", "kda"), ("?layer=43", "mla")):
+        state, _ = visit(search)
+        drawn = diagram.diagram(state)
+        key = first(search)["scene"]["next"][group]
+        drawn._on_near(group)
+        assert drawn.ahead["key"] == key
+        drawn._toggled(group, 1)
+        assert drawn.scene["key"] == key
+        assert drawn.scene["n"] == 1
+        assert drawn.scene["nodes"] == drawn.ahead["nodes"]
+
+
+def test_what_the_page_shows_already_is_not_sent_again():
+    state, _ = visit("")
+    shell = Shell(state, known())
+    header(state, shell)
+    facts = shell.facts
+    shell.keep()
+    assert shell.facts == AS_IT_IS
+    shell.fill(facts=facts)
+    assert shell.facts == AS_IT_IS
+    shell.fill(facts="")
+    assert shell.facts == ""

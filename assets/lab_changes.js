@@ -16,16 +16,17 @@ export function render({ model, el }) {
   details.append(summary, h("p", {}, "Change something inside the pass and see what follows. Each change runs the prompt again, and every picture becomes its difference from the plain run."), list, form, problem)
   el.append(details)
   let now = { what: "head", do: "zero", layer: 0, index: 0, place: "attention", tokens: "", amount: 1, low: 0, high: 1, experts: "", run: "" }
+  let touched = false
 
   const select = (name, key, options) => {
-    const box = h("select", { "aria-label": `${name} of the change`, onchange: () => { now[key] = box.value; draw_fields() } },
+    const box = h("select", { "aria-label": `${name} of the change`, onchange: () => { now[key] = box.value; touched = true; draw_fields() } },
       ...options.map(([value, text]) => h("option", { value }, text)))
     if (!options.some(([value]) => String(value) === String(now[key]))) now[key] = String(options[0]?.[0] ?? "")
     box.value = String(now[key])
     return h("label", {}, h("span", {}, name), box)
   }
   const input = (name, key, more) => {
-    const box = h("input", { "aria-label": `${name} of the change`, value: String(now[key]), oninput: () => { now[key] = box.value }, ...more })
+    const box = h("input", { "aria-label": `${name} of the change`, value: String(now[key]), oninput: () => { now[key] = box.value; touched = true }, ...more })
     return h("label", {}, h("span", {}, name), box)
   }
   const numbers = (count) => Array.from({ length: count }, (_, i) => [i, String(i)])
@@ -38,7 +39,7 @@ export function render({ model, el }) {
     if (!model.parts.kinds) return
     const boxes = [
       select("What", "what", Object.keys(model.parts.kinds).map((what) => [what, WORDS[what]])),
-      select("Do", "do", model.parts.kinds[now.what].map((d) => [d, d])),
+      select("Do", "do", model.parts.kinds[now.what].map((d) => [d, now.what === "routes" && d === "patch" ? "replay of a run" : d])),
     ]
     const places = model.parts.places[now.what]
     if (places) boxes.push(select("Where", "place", places.map((p) => [p, p])))
@@ -68,6 +69,12 @@ export function render({ model, el }) {
       amount: now.do === "noise" ? String(now.amount) : "", low: now.do === "clamp" ? String(now.low) : "", high: now.do === "clamp" ? String(now.high) : "",
     } })
   }
+  const follow = () => {
+    const { what, layer, index } = model.at
+    if (touched || !model.parts.kinds?.[what]) return
+    Object.assign(now, { what, layer: layer ?? now.layer, index: index ?? now.index })
+    draw_fields()
+  }
   const draw = () => {
     summary.textContent = model.changes.length ? `Changes to the pass: ${model.changes.length}` : "Change the pass"
     list.replaceChildren(...model.changes.map((text, i) => h("li", {}, h("span", {}, text),
@@ -77,11 +84,14 @@ export function render({ model, el }) {
     if (model.changes.length) details.open = true
   }
   const draw_problem = () => { problem.textContent = model.problem; problem.hidden = !model.problem }
+  model.on("parts", follow)
+  model.on("at", follow)
   model.on("parts", draw_fields)
   model.on("runs", draw_fields)
   model.on("changes", draw)
   model.on("undoable", draw)
   model.on("problem", draw_problem)
+  follow()
   draw_fields()
   draw()
   draw_problem()

@@ -53,6 +53,7 @@ class Changes(Part):
     parts = param.Dict({}, doc="kinds, places, layers, output, top_k")
     runs = param.List([], doc="[id, label] of runs to patch from")
     changes = param.List([], doc="phrases, in the order in which they apply")
+    at = param.Dict({}, doc="what, layer and index that an untouched form starts from")
     undoable = param.Boolean(False)
     problem = param.String("")
 

@@ -23,6 +23,8 @@ from model.measure.picture import Picture
 
 AGAIN = "This run is being passed through the model again."
 GONE = "This run is no longer whole in memory: press Run in the dock to see inside it again."
+# what a visitor who looks at a view is likely to change
+CHANGED = {"tokens": "sublayer", "routing": "routes", "memory": "decay", "attention": "head", "depth": "mix"}
 TITLES = [[key, view.title] for key, view in VIEWS.items()]
 
 
@@ -48,6 +50,7 @@ class Room:
         self._bar = Bar(self._told, views=TITLES)
         self._strip = Strip(self._told)
         runs.param.watch(lambda event: setattr(self._strip, "busy", event.new), "busy")
+        self._form = change_form(runs)
         self._words = pn.pane.HTML(stylesheets=[read("lab.css")], sizing_mode="stretch_width", margin=(4, 0))
         most = max(len(view.slots) for view in VIEWS.values())
         self._places = [Place(self._state, partial(self._choose, i), self._tapped) for i in range(most)]
@@ -58,7 +61,7 @@ class Room:
         self._for_tokens = pn.Column(self._strip, sizing_mode="stretch_width", margin=0)
         self._images = pn.Column(images(runs), sizing_mode="stretch_width", margin=0)
         self.view = pn.Column(
-            self._bar, change_form(runs), self._words, self._for_tokens, self._grid, self._images,
+            self._bar, self._form, self._words, self._for_tokens, self._grid, self._images,
             sizing_mode="stretch_width", margin=(4, 20, 20, 20),
         )  # fmt: skip
 
@@ -134,6 +137,7 @@ class Room:
             },
         )  # fmt: skip
         self._strip.token = at.token
+        self._form.at = {"what": CHANGED[sight.view], "layer": at.layer, "index": at.head}
         self._for_tokens.visible = sight.view == "tokens"
         self._images.visible = sight.view == "tokens"
         for i, place in enumerate(self._places):

@@ -125,3 +125,54 @@ def test_what_the_pointer_is_over_is_marked_in_the_other_plots_without_the_serve
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 3)
     expect(page).to_have_url(re.compile("token="))
     assert sent
+
+
+def test_the_run_goes_on_token_by_token_and_its_link_brings_it_back(visit, browser):
+    page = visit("?with=k3-random&view=lab&prompt=go%20on")
+    shown(page, *VIEWS["Tokens"])
+    lab(page).get_by_role("button", name="Next token").click()
+    said = lab(page).get_by_test_id("lab-added")
+    expect(said).to_contain_text("1 token added", timeout=PATIENT)
+    expect(said).to_contain_text("give the same logits up to")
+    lab(page).get_by_role("button", name=re.compile("^Go on with")).nth(1).click()
+    expect(said).to_contain_text("2 tokens added", timeout=PATIENT)
+    lab(page).get_by_label("Tokens to add").fill("3")
+    lab(page).get_by_label("Temperature").fill("0.8")
+    lab(page).get_by_role("button", name="Generate").click()
+    expect(said).to_contain_text("5 tokens added", timeout=PATIENT)
+    expect(lab(page).locator(".chip.new")).to_have_count(5)
+    expect(page).to_have_url(re.compile("more=[0-9]+,"))
+    context = browser.new_context()
+    other = visit("?" + page.url.partition("?")[2], context)
+    expect(lab(other).get_by_test_id("lab-added")).to_contain_text("5 tokens added", timeout=PATIENT)
+    context.close()
+    lab(page).get_by_role("button", name="Take one back").click()
+    expect(said).to_contain_text("4 tokens added", timeout=PATIENT)
+    page.go_back()
+    expect(said).to_contain_text("5 tokens added", timeout=PATIENT)
+
+
+def test_the_picture_of_a_place_is_in_the_link(visit, browser):
+    page = visit("?with=k3-random&view=lab&lab=routing&prompt=pictures")
+    shown(page, *VIEWS["Routing"])
+    lab(page).get_by_label("Picture").filter(has_text="Overlap of layers").select_option("Overlap of layers")
+    shown(page, "Overlap of layers")
+    expect(page).to_have_url(re.compile("plots=routing-overlap-of-layers"))
+    context = browser.new_context()
+    other = visit("?" + page.url.partition("?")[2], context)
+    shown(other, "Overlap of layers")
+    context.close()
+
+
+def test_routes_are_forced_from_the_view_of_routing(visit):
+    page = visit("?with=k3-random&view=lab&lab=routing&prompt=force%20me")
+    shown(page, *VIEWS["Routing"])
+    lab(page).get_by_text("Change the pass").click()
+    expect(lab(page).get_by_label("What of the change")).to_have_value("routes")
+    lab(page).get_by_label("Layer of the change").select_option("2")
+    lab(page).get_by_label("3 experts of the change").fill("0, 1, 2")
+    lab(page).get_by_label("Tokens of the change").fill("4")
+    lab(page).get_by_role("button", name="Add and run").click()
+    report = lab(page).get_by_test_id("lab-difference")
+    expect(report).to_contain_text("experts that both chose", timeout=PATIENT)
+    expect(lab(page).get_by_text("force routes in layer 2 at token 4 to 0, 1, 2")).to_be_visible()

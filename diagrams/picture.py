@@ -52,9 +52,14 @@ class Picture:
 
 
 def groups(text: str) -> tuple[str, ...]:
-    """Groups by name from "a,b", or all of them from "all". ValueError for a name that is none."""
-    known = spec.groups() - {"kimi_k3"}
+    """Groups and blocks by name from "a,b"; "all" groups, or "everything" down to tensors and operations.
+
+    ValueError for a name that is none.
+    """
+    known = spec.blocks().keys() - {"kimi_k3"}
     if text == "all":
+        return tuple(sorted(known & spec.groups()))
+    if text == "everything":
         return tuple(sorted(known))
     named = [part for part in text.split(",") if part]
     for name in named:

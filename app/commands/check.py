@@ -2,12 +2,11 @@
 
 from diagrams import check
 from diagrams.facts import Facts
+from model.presets import DRAWN
 
 
 def arguments(parser) -> None:
-    parser.add_argument(
-        "models", nargs="*", default=["k3-random", "kimi-k3"], help="presets to check against"
-    )
+    parser.add_argument("models", nargs="*", default=list(DRAWN), help="presets to check against")
 
 
 def run(options) -> None:

@@ -15,7 +15,9 @@ def arguments(parser) -> None:
     parser.add_argument("view", nargs="?", default="model", help="model: the drawing (default); or ledger")
     parser.add_argument("--model", default="kimi-k3", help="preset, config.json or checkpoint folder")
     parser.add_argument(
-        "--open", default=",".join(OPEN), help="open groups: a,b (empty: all closed; all: every one)"
+        "--open",
+        default=",".join(OPEN),
+        help="open groups: a,b (empty: all closed; all: every one; everything: also tensors, operations)",
     )
     parser.add_argument("--select", default="", metavar="ID", help="block to mark")
     parser.add_argument("--layer", type=int, metavar="N", help="draw this layer, with its own variants")

@@ -90,3 +90,13 @@ def test_all_opens_every_group(tmp_path):
 def test_what_cannot_be_exported_ends_in_one_sentence(capsys, more, sentence):
     assert main(["export", *more]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_picture_down_to_tensors_and_operations(tmp_path):
+    out = tmp_path / "deep.svg"
+    assert main(["export", "--model", "kimi-linear-48b", "--open", "everything", "--out", str(out)]) == 0
+    drawn = out.read_text()
+    assert drawn.count(">q_proj.weight</text>") == 2  # one per kind of attention
+    assert "softplus" in drawn
+    assert main(["export", "--open", "decoder_layer,mla,mla_q_up", "--out", str(out)]) == 0
+    assert "[18432, 1536] BF16" in out.read_text()

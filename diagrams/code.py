@@ -19,6 +19,8 @@ from model.kimi_k3 import KimiK3
 OPERATORS = {
     "DeltaRule": reference.kda,
     "Experts": reference.experts,
+    "Combine": reference.combine,
+    "AttnResMix": reference.mix,
     "SituMLP": reference.situ_glu,
 }
 ROOT = Path(inspect.getfile(ops)).parents[2]

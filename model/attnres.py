@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from model.kernels import ops
 from model.norm import RMSNorm, widen
 from model.tracing import Probe
 
@@ -20,10 +21,8 @@ class AttnResMix(nn.Module):
     def forward(self, blocks: list[Tensor], running_sum: Tensor, norm: RMSNorm, proj: nn.Linear) -> Tensor:
         if self.candidates == 1:  # layer 0: nothing is stored yet and the release skips the mix
             return running_sum
-        values = widen(torch.stack([*blocks, running_sum], -2))  # [B, T, candidates, d]
-        keys = values * torch.rsqrt(values.square().mean(-1, keepdim=True) + self.eps)
+        values = torch.stack([*blocks, running_sum], -2)  # [B, T, candidates, d]
         query = widen(norm.weight) * widen(proj.weight[0])  # [d], the same for every token
-        probs = self.probs((keys * query).sum(-1).softmax(-1))  # [B, T, candidates]
-        return (
-            (probs[..., None] * values).sum(-2).to(running_sum.dtype)
-        )  # raw values, not the normalised keys
+        mixed, found = ops.mix(values, query, self.eps)  # scores of the normed values, blend of the raw ones
+        probs = self.probs(found)  # [B, T, candidates]
+        return mixed if probs is found else ops.combine(values, probs)  # other weights, another blend

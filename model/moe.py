@@ -59,7 +59,7 @@ class Combine(nn.Module):
     """Add up the chosen experts' outputs by their weights, in float32."""
 
     def forward(self, routed: Tensor, weight: Tensor) -> Tensor:
-        return (widen(routed) * weight[..., None]).sum(-2).to(routed.dtype)  # [B, T, latent]
+        return ops.combine(routed, weight)  # [B, T, latent]
 
 
 class LatentMoE(nn.Module):

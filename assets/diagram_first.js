@@ -61,11 +61,16 @@ const drawInto = (host, shown) => {
   html("style", "", place, JSON.parse(document.getElementById("diagram-style").textContent))
   drawDiagram(shown, place)
 }
-drawInto(document.getElementById("diagram"), model)
-for (const type of ["pointerover", "focusin"])
-  document.getElementById("diagram").shadowRoot.addEventListener(type, ({ target }) => {
-    const box = target.closest("[data-id]")
-    if (box?.hasAttribute("aria-expanded")) model.near(box.dataset.id)
-  })
+const drawFirst = () => {
+  const place = document.getElementById("diagram")
+  drawInto(place, model)
+  for (const type of ["pointerover", "focusin"])
+    place.shadowRoot.addEventListener(type, ({ target }) => {
+      const box = target.closest("[data-id]")
+      if (box?.hasAttribute("aria-expanded")) model.near(box.dataset.id)
+    })
+}
+if (document.hidden) drawFirst()
+else requestAnimationFrame(() => setTimeout(drawFirst)) // what stands around it is on screen a frame earlier
 window.k3diagram = model
 window.k3draw = drawInto // other views draw scenes of their own

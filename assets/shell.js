@@ -61,7 +61,8 @@ const show_found = (model) => {
   if (place) place.innerHTML = model.found
 }
 const csv = (table) => all("tr", table).map((row) => {
-  const cells = [...row.children].flatMap((cell) => [cell.textContent.trim(), ...Array(cell.colSpan - 1).fill("")])
+  const words = (cell) => (cell.querySelector("summary") ?? cell).textContent.trim()
+  const cells = [...row.children].flatMap((cell) => [words(cell), ...Array(cell.colSpan - 1).fill("")])
   return cells.map((text) => /^-?[\d,]+$/.test(text) ? text.replaceAll(",", "") : `"${text.replaceAll('"', '""')}"`).join()
 }).join("\n") + "\n"
 const save_csv = (button) => {
@@ -243,6 +244,7 @@ export function render({ model, el }) {
 
   on(document, "click", (event) => {
     const target = event.target.closest?.("[data-go]")
+    if (event.target.closest?.("summary, .answer") && !event.target.closest("summary [data-go], .answer [data-go]")) return
     if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return
     event.preventDefault()
     if (target.role === "tab" || target.getAttribute("role") === "tab") choose_tab(target)
@@ -255,7 +257,7 @@ export function render({ model, el }) {
   on(document, "click", ({ target }) => {
     const letter = target.closest?.("[data-lines]")
     if (letter) { sought = letter.dataset.lines; find_lines() }
-    for (const open of all(".facts details[open]")) if (!open.contains(target)) open.open = false
+    for (const open of all(":is(.facts, .ledger) details[open]")) if (!open.contains(target)) open.open = false
   })
   document.addEventListener("keydown", walk, { signal: stop.signal, capture: true }) // before Escape leaves the layer
   on(document, "keydown", (event) => {
@@ -264,7 +266,7 @@ export function render({ model, el }) {
     if (next) { next.focus(); next.click() }
     const cell = event.target.closest?.("#layers button") && arrows(event, all("#layers button"))
     if (cell) cell.focus()
-    if (event.key === "Escape") for (const open of all(".facts details[open]")) open.open = false
+    if (event.key === "Escape") for (const open of all(":is(.facts, .ledger) details[open]")) open.open = false
     if (event.key === "Escape" && phone.matches) show_inspector(false)
   })
   on(document, "input", ({ target }) => { if (target.matches?.("[data-find]")) search_tensors(target, model) })

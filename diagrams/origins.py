@@ -1,11 +1,12 @@
 """Where a number on the page comes from: its formula filled in, the terms it is the sum of, or its source."""
 
+from calendar import month_name
 from dataclasses import dataclass
 
 from diagrams import formula, spec
 from diagrams.facts import Facts
 from diagrams.records import BlockFacts
-from diagrams.sources import Source, source_of
+from diagrams.sources import REPORT, REPOSITORY, REVISION, TREE, Source, source_of
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,19 @@ def of_share(facts: Facts, block: BlockFacts) -> Origin:
         value=f"{100 * block.share:.4g}%",
         says="The parameters of the block over those of the whole model, vision half included.",
         filled=f"{block.total:,} / {whole:,}",
+    )
+
+
+def of_bytes(facts: Facts, block_id: str) -> Origin:
+    """What a block takes in a checkpoint: its tensors by type, each type's width times its elements."""
+    stored = facts.layout.storage(facts.own(block_id))
+    kinds = ", ".join(f"{n:,} {dtype}" for dtype, n in stored.by_dtype.items())
+    scales = f" {stored.scale_bytes:,} bytes of them are MXFP4 scales." if stored.scale_bytes else ""
+    tensors = f"{stored.tensors:,} tensor{'s' * (stored.tensors != 1)}"
+    return Origin(
+        value=f"{stored.bytes:,}",
+        says=f"{tensors} in the official layout, each by shape and type: {kinds}.{scales}",
+        source=_index(facts, "total_size, the sum of all rows"),
     )
 
 
@@ -166,6 +180,19 @@ def checkpoint(facts: Facts) -> Origin:
         value=f"{storage.bytes:,}",
         says=f"{storage.tensors:,} tensors in the official layout, each by shape and type.{checked}",
         source=_index(facts, "total_size"),
+    )
+
+
+def snapshot(facts: Facts) -> Origin | None:
+    """Which state of the release everything here was read from; None for a model that is not the release."""
+    if facts.name != "kimi-k3":
+        return None
+    year, month = divmod(int(REPORT.rpartition("/")[2][:4]), 100)  # arXiv numbers begin with both
+    return Origin(
+        value=REVISION[:7],
+        says=f"The official files at revision {REVISION[:12]}, and the report as of {month_name[month]} "
+        f"20{year} ({REPORT.removeprefix('https://')}). Later changes of either are not in here.",
+        source=Source(f"{REPOSITORY} at this revision", TREE, ""),
     )
 
 

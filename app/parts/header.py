@@ -27,6 +27,7 @@ def header(state: State, shell: Shell) -> None:
             whole=origins.whole(facts),
             active=origins.active(facts),
             layers=origins.layers(facts),
+            snapshot=origins.snapshot(facts),
         )
         shell.fill(facts=strip)
 

@@ -6,7 +6,9 @@ from app.html import render
 from app.parts.header import title
 from app.shell import Shell
 from app.state import State
+from diagrams import origins
 from diagrams.facts import Facts
+from diagrams.records import Row
 
 FOUND = 40  # names shown of a search
 
@@ -18,13 +20,19 @@ def table(model: str) -> str:
     return render(
         "ledger.html",
         title=title(model),
-        rows=rows,
+        rows=[(row, *_asked(facts, row)) for row in rows],
         summed=sum(row.total for row in rows),
         summed_bytes=sum(row.bytes for row in rows),
         whole=facts.totals.total,
         storage=facts.totals.storage,
         difference=facts.totals.difference(model),
     )
+
+
+def _asked(facts: Facts, row: Row) -> tuple[origins.Origin, ...]:
+    """Where the total, the bytes and the share of a row come from."""
+    block = facts.block(row.id)
+    return origins.of_block(facts, block), origins.of_bytes(facts, row.id), origins.of_share(facts, block)
 
 
 def found(model: str, text: str) -> str:

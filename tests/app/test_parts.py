@@ -8,7 +8,7 @@ from app import html, theme
 from app.page import known, page, visit
 from app.parts import controls, diagram, inspector, ledger, stage
 from app.parts.strip import Measured
-from diagrams import stack
+from diagrams import origins, stack
 from diagrams.facts import Facts
 from model.measure.rows import Row
 
@@ -40,6 +40,22 @@ def test_the_strip_has_one_cell_per_layer_in_blocks_of_attnres():
     assert shown.count('class="mla"') == 24
     assert 'aria-label="layer 0, KDA + dense FFN, AttnRes block 1 of 8"' in shown
     assert 'aria-label="layer 92, MLA + MoE, AttnRes block 8 of 8"' in shown
+
+
+def test_every_number_of_the_ledger_says_where_it_comes_from():
+    shown = ledger.table("kimi-k3").replace("<wbr>", "")
+    rows = Facts.of("kimi-k3").rows()
+    assert shown.count('title="Where does this come from?"') == 3 * len(rows)
+    assert all(f"= {row.filled} = {row.per_instance:,}<" in shown for row in rows)
+    assert "model.layers.L.self_attn.A_log" in shown
+    assert "85,085,650,944 bytes of them are MXFP4 scales" in shown
+
+
+def test_the_facts_strip_names_the_state_of_the_release_that_was_read():
+    says = origins.snapshot(Facts.of("kimi-k3")).says
+    assert "f831ab668142" in says
+    assert "July 2026 (arxiv.org/abs/2607.24653)" in says
+    assert origins.snapshot(Facts.of("k3-tiny")) is None
 
 
 MEASURED = Measured(

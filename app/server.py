@@ -28,6 +28,12 @@ MESSAGE_LIMIT = 20 * 2**20  # bytes of one websocket message
 class Page(DocHandler):
     """Sends what a link shows by itself at once, and what needs a session when there is one."""
 
+    async def get(self, *args, **kwargs):
+        if self.request.path.endswith("/"):
+            return await super().get(*args, **kwargs)
+        # what the page asks for is named from its folder on: /k3 would ask for /static
+        self.redirect(self.request.uri.replace(self.request.path, self.request.path + "/", 1))
+
     async def get_session(self):
         search = f"?{self.request.query}" if self.request.query else ""
         self.set_header("Content-Type", "text/html; charset=utf-8")

@@ -75,11 +75,12 @@ class Server:
     folder: Path
     options: tuple[str, ...]
     port: int
+    at: str = ""  # path that the page is under
     process: subprocess.Popen | None = None
 
     @property
     def address(self) -> str:
-        return f"http://localhost:{self.port}/"
+        return f"http://localhost:{self.port}/{self.at}"
 
     @property
     def log(self) -> str:
@@ -116,9 +117,9 @@ def served():
 
 
 @contextmanager
-def _served(folder: Path, *options: str):
+def _served(folder: Path, *options: str, at: str = ""):
     """A server with `options`, which keeps its runs and its log in `folder`."""
-    server = Server(folder, options, free_port())
+    server = Server(folder, options, free_port(), at)
     try:
         server.start()
         yield server

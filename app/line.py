@@ -20,6 +20,11 @@ class Line:
         self._running = 0
         self._lock = threading.Lock()
 
+    def __len__(self) -> int:
+        """Jobs in line, the running one among them."""
+        with self._lock:
+            return self._running + sum(map(len, self._jobs.values()))
+
     def put(self, job: Job, visitor: int) -> None:
         """The last place among the visitor's own. ValueError when there is none."""
         with self._lock:

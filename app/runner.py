@@ -55,6 +55,11 @@ class Runner:
     def names(self) -> tuple[str, ...]:
         return tuple(self._workers)
 
+    @property
+    def on_their_way(self) -> dict[str, int]:
+        """Runs waiting or running, by model."""
+        return {name: len(worker.line) for name, worker in self._workers.items()}
+
     def random_weights(self, model: str) -> bool:
         return self._worker(model).random_weights
 

@@ -8,6 +8,7 @@ from bokeh.server.urls import per_app_patterns
 from panel.io.server import DocHandler
 
 from app import models, page
+from app.liveness import Liveness
 from app.parts.dock import dock
 from app.parts.lab import lab
 from app.parts.live import live
@@ -74,7 +75,7 @@ def serve(
             prefix=prefix,
             websocket_origin=allowed(origins, port),
             websocket_max_message_size=MESSAGE_LIMIT,
-            liveness=True,
+            extra_patterns=[("/liveness", Liveness, {"runner": runner})],
             show=show,
             title="k3scope",
             compress_response=True,

@@ -37,19 +37,19 @@ class Worker:
         self.tokenizer = tokenizer_of(source, self.config.vocab)
         self.random_weights = source in PRESETS
         self.random_tower = source in PRESETS or source in TRAINED  # ours have only read text
-        self._line = Line(name)
+        self.line = Line(name)
         self._threads = ThreadPoolExecutor(1, f"run-{name}", initializer=leave_room)
         self._model: KimiK3 | None = None
         self.weights = ""
 
     def take(self, job: Job, visitor: int, run: Callable[[Job], Run]) -> None:
         """Put a job in line and let `run` end it. ValueError when the line is full."""
-        self._line.put(job, visitor)
+        self.line.put(job, visitor)
         self._threads.submit(self._work, run)
 
     def _work(self, run: Callable[[Job], Run]) -> None:
         """Run whose turn it is: not always the job that asked for this."""
-        with self._line.next() as job:
+        with self.line.next() as job:
             if job is None:  # it was cancelled meanwhile
                 return
             try:

@@ -7,12 +7,16 @@ from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
+from app import models
+from diagrams.numbers import size
 from model import config_of
+from model.folder import SINGLE
 from model.kernels import dispatch, native
-from model.presets import META_ONLY, PRESETS
+from model.named import NAMED, folder_of
+from model.presets import TRAINED
 from model.tokenizers import tokenizer_of
 
-PACKAGES = ("torch", "panel", "bokeh", "triton")
+PACKAGES = ("k3scope", "torch", "panel", "bokeh", "triton")
 
 
 def arguments(parser) -> None:
@@ -27,10 +31,11 @@ def run(options) -> None:
     for title, entries in found.items():
         print(title)
         for name, value in entries.items():
-            print(f"  {name:<18} {value}")
+            said = "; ".join(map(str, value.values())) if isinstance(value, dict) else value
+            print(f"  {name:<18} {said}")
 
 
-def report() -> dict[str, dict[str, str | int]]:
+def report() -> dict[str, dict]:
     """Group -> name -> what was found; every value is looked up now."""
     return {
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
@@ -41,7 +46,7 @@ def report() -> dict[str, dict[str, str | int]]:
             "compiler": native.compiler() or f"none ({', '.join(native.COMPILERS)})",
         },
         "kernels": {title: _kernel(name) for name, title in dispatch.OPERATORS.items()},
-        "models": {name: _model(name) for name in PRESETS},
+        "models": {name: _model(name) for name in models.drawn()},
     }
 
 
@@ -66,11 +71,28 @@ def _kernel(operator: str) -> str:
     return f"{path} (K3SCOPE_KERNELS={asked})" if asked else path
 
 
-def _model(name: str) -> str:
-    config = config_of(name)
+def _model(name: str) -> dict[str, str]:
+    """What is at hand of a model; where its owner keeps it is not told."""
+    config, why = config_of(name), models.lacks(name)
+    return {
+        "layers": f"{config.layers} layers",
+        "runs": f"does not run: {why}" if why else "runs here",
+        "weights": _weights(name),
+        "tokenizer": f"tokenizer: {_tokenizer(name, config.vocab)}",
+    }
+
+
+def _weights(name: str) -> str:
+    if name in TRAINED:
+        return f"trained checkpoint, {size((folder_of(name) / SINGLE).stat().st_size)}"
+    if name in NAMED:
+        return "a folder named at the start"
+    return "no weights" if models.lacks(name) else "seeded random weights"
+
+
+def _tokenizer(name: str, vocab: int) -> str:
     try:
-        tokenizer = type(tokenizer_of(name, config.vocab)).__name__
-    except ValueError as error:
-        tokenizer = f"none ({error})"
-    runs = "shapes and counts only" if name in META_ONLY else "runs here"
-    return f"{config.layers} layers, {runs}, tokenizer: {tokenizer}"
+        found = tokenizer_of(name, vocab)
+    except ValueError:
+        return "none"
+    return f"{type(found).__name__}, {found.vocab:,} ids"

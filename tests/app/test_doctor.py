@@ -13,10 +13,14 @@ def found(capsys) -> dict:
 
 def test_doctor_names_versions_compiler_and_kernels(capsys):
     report = found(capsys)
-    assert report["versions"].keys() == {"python", "torch", "panel", "bokeh", "triton"}
+    assert report["versions"].keys() == {"python", "k3scope", "torch", "panel", "bokeh", "triton"}
     assert report["machine"]["compiler"] == (native.compiler() or report["machine"]["compiler"])
     assert report["kernels"].keys() == {"delta rule", "experts"}
-    assert "k3-random" in report["models"]
+    tiny = report["models"]["k3-tiny"]
+    assert tiny["runs"] == "runs here"
+    assert tiny["weights"].startswith("trained checkpoint, ")
+    assert tiny["tokenizer"] == "tokenizer: BpeTokenizer, 2,048 ids"
+    assert report["models"]["kimi-k3"]["runs"] == "does not run: only its shapes and counts are at hand"
 
 
 def test_doctor_shows_the_path_that_was_asked_for(capsys, monkeypatch):

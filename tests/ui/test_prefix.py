@@ -1,14 +1,16 @@
 """Behind a reverse proxy that serves the page under a path: `serve --prefix /k3`."""
 
 import asyncio
+import json
 import re
 import threading
 from contextlib import contextmanager
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import expect
-from tornado.httpclient import AsyncHTTPClient
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
@@ -22,7 +24,8 @@ class Forward(RequestHandler):
 
     async def get(self):
         to = self.settings["behind"] + self.request.uri
-        answer = await AsyncHTTPClient().fetch(to, headers=self.request.headers, raise_error=False)
+        request = HTTPRequest(to, headers=self.request.headers, follow_redirects=False)
+        answer = await AsyncHTTPClient().fetch(request, raise_error=False)
         self.set_status(answer.code)
         for name, value in answer.headers.get_all():
             if name not in OWN:
@@ -134,3 +137,13 @@ def test_the_path_without_its_slash_leads_to_the_page(context, guard, url):
     page.goto(url.removesuffix("/") + "?select=kda")
     page.wait_for_selector("html.live")
     expect(page).to_have_url(url + "?select=kda")
+
+
+def test_liveness_tells_what_the_server_runs_on(url):
+    with urlopen(url + "liveness") as answer:
+        assert answer.headers["Content-Type"].startswith("application/json")
+        found = json.load(answer)
+    assert found["alive"] is True
+    assert found["runs"] == {"k3-tiny": 0, "k3-random": 0}
+    assert found["kernels"].keys() == {"delta rule", "experts"}
+    assert found["models"]["k3-tiny"]["runs"] == "runs here"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from diagrams import spec
 from diagrams.facts import Facts
 from diagrams.spec import Edge, Node, View
 from model.config import Config
@@ -80,7 +81,7 @@ def alike(config: Config, index: int) -> int:
 def opened(view: View, groups: frozenset[str]) -> frozenset[str]:
     """Groups that are open in the picture of one layer: a variant opens with those it stands in for."""
     variants = {n.variant for n in view.nodes if n.id in groups and n.variant}
-    return groups | {n.id for n in view.nodes if n.variant in variants}
+    return groups | {n.id for n in view.nodes if n.variant in variants and n.id in spec.groups()}
 
 
 def stand_in(facts: Facts, block: str, index: int) -> str:

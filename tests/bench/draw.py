@@ -22,15 +22,17 @@ OURS = {"cpp": "k3scope, C++", "torch": "k3scope, torch"}
 BASE = {"kda": "fla naive_recurrent_kda", "moe": "loop over all experts"}  # own copy of it without fla
 NOT_SHOWN = {"experts hit", "grouped_mm", "batched_mm"}  # textbook forms of what libraries do, too
 WIDTH, ROW, LEFT, RIGHT, GAP, TOP = 450, 20, 172, 48, 28, 34
+EDGE = 14
 LOW, HIGH = 0.01, 200.0
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #1f2328 }
 .title { font-weight: 600; font-size: 13px }
+.card { fill: #ffffff }
 .other { fill: #8c959f } .ours { fill: #0b5cad } .one { stroke: #59636e; stroke-dasharray: 2 2 }
 .name.mine { font-weight: 600 }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3 }
-  .other { fill: #7d8590 } .ours { fill: #58a6ff } .one { stroke: #9198a1 }
+  .card { fill: #0d1117 } .other { fill: #7d8590 } .ours { fill: #58a6ff } .one { stroke: #9198a1 }
 }
 """
 
@@ -44,10 +46,12 @@ def draw(rows: list[dict]) -> str:
             y, tallest = y + tallest, 0
         parts.append(panel(case, title, bars, n % 2 * (WIDTH + GAP), y))
         tallest = max(tallest, TOP + ROW * len(bars) + 14)
-    size = f'width="{2 * WIDTH + GAP}" height="{y + tallest}" viewBox="0 0 {2 * WIDTH + GAP} {y + tallest}"'
+    box = -EDGE, -EDGE / 2, 2 * WIDTH + GAP + 2 * EDGE, y + tallest + EDGE
+    size = f'width="{box[2]}" height="{box[3]}" viewBox="{" ".join(map(str, box))}"'
+    card = '<rect class="card" x="{}" y="{}" width="{}" height="{}" rx="6"/>'.format(*box)
     label = "How many times faster than a plain loop our CPU kernels and others are"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}">'
-    return "\n".join([head, f"<style>{STYLE}</style>", *parts, "</svg>"]) + "\n"
+    return "\n".join([head, f"<style>{STYLE}</style>", card, *parts, "</svg>"]) + "\n"
 
 
 def ordered(rows: list[dict]) -> list[dict]:

@@ -42,4 +42,5 @@ export function render({ model, el }) {
   model.on("chosen", draw)
   draw_tabs()
   draw()
+  send({ here: true })
 }

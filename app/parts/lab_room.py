@@ -2,22 +2,20 @@
 
 import asyncio
 import re
-from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
 import panel as pn
 
 from app import html, lab_words
-from app.fit import Pairs
 from app.forward import Run, Whole
-from app.lab_views import VIEWS, At, Choice, Slot, chosen_layer, draw, draw_difference
+from app.lab_views import VIEWS, At, Choice, Slot, chosen_layer
 from app.parts import lab_growth, linked
 from app.parts.dock import read
 from app.parts.images import images
 from app.parts.lab_change import change_form
 from app.parts.lab_parts import Bar, Strip
 from app.parts.lab_plot import Place
+from app.parts.lab_sight import Sight, marks, picture_of, shared, words
 from app.runs import PLAIN, Runs
 from model.measure.picture import Picture
 
@@ -28,24 +26,14 @@ CHANGED = {"tokens": "sublayer", "routing": "routes", "memory": "decay", "attent
 TITLES = [[key, view.title] for key, view in VIEWS.items()]
 
 
-@dataclass(frozen=True)
-class Sight:
-    """All that the open view depends on; equal sights show the same."""
-
-    run: Run
-    whole: Whole
-    other: Whole | None
-    view: str
-    at: At
-    choices: tuple[str, ...]
-
-
 class Room:
     """The row, the words and the places of pictures; all views share the places."""
 
     def __init__(self, runs: Runs):
         self._runs, self._state = runs, runs.state
         self._sight: Sight | None = None
+        self._here = pn.state.curdoc is None or pn.state.curdoc.session_context is None
+        self._sent = False  # whether the figures are on their way
         self._recalled: Run | None = None  # on its way back into memory
         self._bar = Bar(self._told, views=TITLES)
         self._strip = Strip(self._told)
@@ -76,7 +64,12 @@ class Room:
             self._sight = None
             return
         sight = self._wanted(run, whole)
+        if not self._here and self._sent:  # the browser must know the figures before it hears of a change
+            return
         self._follow(sight)
+        self._sent = True
+        if not self._here:
+            return
         if sight != self._sight:
             fresh = self._sight is None or self._sight.run is not run
             self._sight = sight
@@ -150,8 +143,8 @@ class Room:
     async def _draw(self, sight: Sight) -> None:
         """Words and pictures of a sight, unless another one is wanted meanwhile."""
         view = VIEWS[sight.view]
-        made = [partial(_words, sight, self._runs.runner.tokenizer(sight.run.spec.model).piece)]
-        made += [partial(_picture, sight, slot, self._choice(slot)) for slot in view.slots]
+        made = [partial(words, sight, self._runs.runner.tokenizer(sight.run.spec.model).piece)]
+        made += [partial(picture_of, sight, slot, self._choice(slot)) for slot in view.slots]
         for i, make in enumerate(made):
             found = await asyncio.wrap_future(self._runs.runner.measuring.submit(make))
             if sight != self._sight:
@@ -168,8 +161,7 @@ class Room:
         else:
             place = self._places[index]
             place.show(found, sight.run.random_weights)
-            columns = np.flatnonzero(_shared(sight) == sight.at.token)  # none when only one run has the token
-            place.drawn.mark(*_marks(found, replace(sight.at, token=int(columns[0]) if columns.size else -1)))
+            place.drawn.mark(*marks(sight, found))
 
     def _choose(self, index: int, key: str) -> None:
         """Take a picture of a slot; the first is there unless another one is in the link."""
@@ -179,6 +171,9 @@ class Room:
         self._state.plots = kept if key == keys[0] else [*kept, key]
 
     def _told(self, data: dict) -> None:
+        if data == {"here": True}:
+            self._here = True
+            self.look()
         if lab_growth.told(self._runs, data):
             return
         state, run = self._state, self._runs.run
@@ -212,7 +207,7 @@ class Room:
             (column, left, picture.across, picture.columns),
         ):
             if word == "token":
-                self._told({"token": int(_shared(self._sight)[number])})
+                self._told({"token": int(shared(self._sight)[number])})
             elif word.endswith("head"):
                 self._told({"head": number})
             elif "layer" in word and number - first < len(names):
@@ -243,50 +238,3 @@ def label(run: Run) -> str:
     prompt = run.spec.prompt if len(run.spec.prompt) <= 24 else run.spec.prompt[:23] + "…"
     count = len(run.changes)
     return f"“{prompt}”" + (f", {count} change{'s' if count > 1 else ''}" if count else "")
-
-
-def _picture(sight: Sight, slot: Slot, choice: Choice) -> Picture | str:
-    try:
-        if sight.other is not None:
-            return draw_difference(sight.whole, sight.other, slot, choice, sight.at)
-        return draw(sight.whole, slot, choice, sight.at)
-    except ValueError as error:
-        text = str(error)
-        return text[:1].upper() + text[1:]
-
-
-def _words(sight: Sight, piece) -> tuple[str, dict]:
-    report, problem = [], ""
-    try:
-        if sight.other is not None:
-            report = lab_words.report(sight.whole, sight.other, sight.run.pieces)
-    except ValueError as error:
-        problem = str(error)
-    names = sight.other and (sight.whole.source, "".join(sight.other.pieces[:24]))
-    facts = lab_words.facts(sight.whole, sight.view, sight.at)
-    said = html.render("lab_words.html", facts=facts, report=report, problem=problem, names=names)
-    expected = lab_words.expected(sight.whole, sight.at.token, piece) if sight.view == "tokens" else {}
-    return said, expected
-
-
-def _shared(sight: Sight) -> np.ndarray:
-    """Token of the run that each column of a picture is for: all of them, or those that both runs have."""
-    if sight.other is None:
-        return np.arange(sight.whole.length)
-    try:
-        return Pairs.of(sight.whole, sight.other).positions[:, 0]
-    except ValueError:
-        return np.arange(0)
-
-
-def _marks(picture: Picture, at: At) -> tuple[int | None, int | None]:
-    """Row and column at which the chosen token, head or layer is."""
-    top, bottom, left, right = picture.numbers
-    ends = ((picture.down, top, bottom, picture.rows), (picture.across, left, right, picture.columns))
-    found = []
-    for word, first, last, names in ends:
-        number = {"token": at.token, "head": at.head}.get(word.rpartition(" ")[2])
-        if word == "layer" and at.layer is not None:
-            number = next((first + i for i, n in enumerate(names) if n.endswith(f" {at.layer}")), None)
-        found.append(number if number is not None and first <= number <= last else None)
-    return found[0], found[1]

@@ -170,7 +170,7 @@ def _figure() -> figure:
     plot.axis.major_tick_in = 0
     for axis in plot.axis:
         axis.ticker = FixedTicker(ticks=[])
-    plot.axis.major_label_policy = NoOverlap(min_distance=0)
+    plot.axis.major_label_policy = NoOverlap(min_distance=4)
     return plot
 
 

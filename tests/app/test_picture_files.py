@@ -1,0 +1,57 @@
+"""A saved picture holds the data, the range and the colours of the one on the screen."""
+
+import base64
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from app.lab_views import VIEWS, At, draw
+from app.parts.plots import Plot
+from app.picture_files import file_of
+from model.lab import lab
+from model.measure.colours import ramp
+
+PLACES = [("tokens", 0), ("routing", 0), ("memory", 3), ("attention", 1), ("depth", 0), ("depth", 2)]
+
+
+@pytest.fixture(scope="module")
+def run():
+    return lab("saved as it is seen")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(("view", "slot"), PLACES)
+def test_files_hold_what_is_on_the_screen(run, view, slot, dark):
+    place = VIEWS[view].slots[slot]
+    picture = draw(run, place, place.choices[0], At({"memory": 0, "attention": 3}.get(view), 1, 4))
+    plot = Plot(lambda *_: None)
+    plot.colour(dark)
+    plot.show(picture)
+    npz = np.load(io.BytesIO(file_of(picture, "NPZ", dark)[1]))
+    np.testing.assert_array_equal(npz["image"], picture.image)
+    ends = np.log(npz["range"]) if picture.log else npz["range"]
+    np.testing.assert_allclose([plot.mapper.low, plot.mapper.high], ends, rtol=1e-6, atol=1e-12)
+    assert list(plot.mapper.palette) == ramp(picture.meaning, dark)
+    sent = plot.source.data["image"][0]
+    there = np.isfinite(sent) & (sent >= plot.mapper.low)
+    shown = np.exp(sent[there]) if picture.log else sent[there]
+    np.testing.assert_allclose(shown, npz["image"][there], rtol=1e-5)
+    rows = list(csv.reader(io.StringIO(file_of(picture, "CSV", dark)[1].decode())))[1:]
+    cells = np.array([[float(c) if c else np.nan for c in row[1:]] for row in rows])
+    wanted = np.where(npz["absent"], np.nan, npz["image"].astype(float))
+    np.testing.assert_allclose(cells, wanted, rtol=1e-5, atol=1e-12)
+    svg = file_of(picture, "SVG", dark)[1].decode()
+    cell_colours = np.array(Image.open(io.BytesIO(base64.b64decode(_first_image(svg)))))
+    np.testing.assert_array_equal(cell_colours, picture.shaded(dark))
+    best = np.unravel_index(np.argmax(np.where(npz["absent"], -np.inf, npz["image"])), picture.image.shape)
+    top = tuple(bytes.fromhex(plot.mapper.palette[-1][1:]))
+    assert tuple(cell_colours[best][:3]) == top
+    assert file_of(picture, "PNG", dark)[1].startswith(b"\x89PNG")
+
+
+def _first_image(svg: str) -> str:
+    return re.search(r"data:image/png;base64,([^\"]+)", svg)[1]

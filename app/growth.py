@@ -14,7 +14,7 @@ from model.tracing import record, watch
 from model.vision import Images
 
 GREEDY = Sampling()
-STEPPED = 64  # last tokens after a prompt that are gone through step by step; those before go in at once
+STEPPED = 12  # last tokens after a prompt that are gone through step by step; those before go in at once
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-// The dock, after dom.js and dock_images.js: type a prompt, run it, see its tokens and what would come next. Everything typed is set as text.
+// The dock, after dom.js, dock_images.js and dock_examples.js: type a prompt, run it, see its tokens and what would come next. Everything typed is set as text.
 const CAP = 256 // chips shown until "show all"
 const percent = (p) => (p >= 0.0995 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(p < 0.01 ? 2 : 1)}%`)
 
@@ -50,19 +50,20 @@ export function render({ model, el }) {
   const prompt = h("textarea", {
     rows: "1", "aria-label": "Prompt", spellcheck: "false", autocomplete: "off", placeholder: "Type a prompt, press Enter",
   })
-  const examples = h("select", { "aria-label": "Example prompts", class: "examples" })
+  const examples = examples_of(model, send)
   const run = h("button", { type: "submit", class: "run", title: "Run (Enter; Shift+Enter makes a new line)" }, "Run")
   const cancel = h("button", { type: "button", class: "cancel", hidden: true }, "Cancel")
   const fold = h("button", { type: "button", class: "fold", "aria-expanded": "true", hidden: true })
   const bar = h("progress", { max: "1", value: "0", "aria-label": "Layers done", hidden: true })
   const told = h("span", { role: "status", "data-testid": "run-status" })
+  const look = h("p", { class: "look", "data-testid": "look", hidden: true })
   const problem = h("p", { role: "alert", class: "problem", hidden: true })
   const result = h("div", { class: "result", hidden: true })
   let folded = false, show_all = false, refused = "", wanted = false
   const root = h("div", { class: "frame" })
   const images = images_of(model, root, send, (sentence) => { refused = sentence; draw_problem() })
-  const form = h("form", { class: "line" }, runs_on, prompt, images.button, examples, run, cancel, fold)
-  root.append(form, images.input, images.strip, h("div", { class: "status" }, bar, told), problem, result)
+  const form = h("form", { class: "line" }, runs_on, prompt, images.button, examples.button, run, cancel, fold)
+  root.append(form, images.input, images.strip, h("div", { class: "status" }, bar, told), problem, look, result, examples.panel)
   el.append(root)
 
   const grow = () => {
@@ -84,23 +85,8 @@ export function render({ model, el }) {
   }
   cancel.onclick = () => send("cancel")
   fold.onclick = () => { folded = !folded; draw_result() }
-  examples.onchange = () => {
-    const at = examples.selectedIndex - 1
-    const sample = model.samples[at - model.examples.length]
-    examples.selectedIndex = 0
-    if (sample) send("sample", { name: sample[0] })
-    else if (at >= 0) prompt.value = model.examples[at][1]
-    refused = ""
-    draw_problem()
-    grow()
-    prompt.focus()
-  }
-
   const fill = () => {
     runs_on.replaceChildren(...model.models.map(([name, note]) => h("option", { value: name }, note)))
-    examples.replaceChildren(h("option", { value: "" }, "Examples"),
-      h("optgroup", { label: "Prompts" }, ...model.examples.map(([label]) => h("option", {}, label))),
-      h("optgroup", { label: "Images to add" }, ...model.samples.map(([, label]) => h("option", {}, label))))
     runs_on.value = model.model_name
   }
   const draw_progress = () => {
@@ -119,6 +105,8 @@ export function render({ model, el }) {
   }
   const draw_result = () => {
     const shown = model.result
+    look.textContent = shown.look ?? ""
+    look.hidden = !shown.look
     const some = Boolean(shown.pieces)
     fold.hidden = !some
     fold.setAttribute("aria-expanded", String(!folded))
@@ -139,8 +127,6 @@ export function render({ model, el }) {
   }
 
   model.on("models", fill)
-  model.on("examples", fill)
-  model.on("samples", fill)
   model.on("model_name", () => { runs_on.value = model.model_name })
   model.on("prompt", () => { prompt.value = model.prompt; grow() })
   model.on("busy", draw_progress)

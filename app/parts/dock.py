@@ -8,23 +8,13 @@ from typing import ClassVar
 import panel as pn
 import param
 
+from app.gallery import example_of, examples
 from app.images import MOST, MOST_BYTES, SAMPLES
 from app.parts.part import Part
 from app.pieces import chip
 from app.runner import LIMIT, Run
 from app.runs import Runs
 from assets import ROOT
-
-EXAMPLES = (
-    ("English prose", "The quick brown fox jumps over the lazy dog."),
-    ("Code", "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n"),
-    ("Arithmetic", "12 + 35 = 47\n8 * 9 = 72\n105 - 38 ="),
-    ("Repeated words", "tick tock tick tock tick tock tick tock tick tock tick"),
-    ("CJK and emoji", "月亮代表我的心 · こんにちは · 👩‍👩‍👧 🚀"),
-    ("Brackets", "([{<>}]) ((())) [[[]]] {{}} (([[{{"),
-    ("Key-value recall", "red=7 blue=3 green=9 pink=1 blue=3 red=7 green="),
-    ("2,048 tokens", "All work and no play makes a long prompt. " * 48 + "The very end, at last, is now..."),
-)
 
 
 def read(*names: str) -> str:
@@ -36,7 +26,7 @@ class Dock(Part):
     """Shows what is typed, added, running and found; asks to run, to cancel and to choose a token."""
 
     models = param.List([], doc="[name, label] of the models that run")
-    examples = param.List([], doc="[label, prompt]")
+    examples = param.List([], doc="of each: name, href, place, look")
     samples = param.List([], doc="[name, label] of the sample images")
     limits = param.Dict({"images": MOST, "bytes": MOST_BYTES}, doc="what one prompt takes, and one file")
     images = param.List([], doc="of each: name, size, rows, note, thumb, large")
@@ -46,10 +36,10 @@ class Dock(Part):
     busy = param.Boolean(False)
     progress = param.Dict({"text": ""}, doc="text, and while layers run: done, of")
     problem = param.String("", doc="a sentence that something went wrong or differs")
-    result = param.Dict({}, doc="pieces, next, random; empty before a run")
+    result = param.Dict({}, doc="pieces, next, random, look; empty before a run")
     token = param.Integer(None, allow_None=True)
 
-    _esm = read("dom.js", "dock_images.js", "dock.js")
+    _esm = read("dom.js", "dock_images.js", "dock_examples.js", "dock.js")
     _stylesheets: ClassVar = [read("dock.css")]
 
 
@@ -63,6 +53,8 @@ def dock(runs: Runs) -> Dock:
                 runs.start(name, prompt)
             case {"type": "cancel"}:
                 runs.stop()
+            case {"type": "example", "index": int(index)} if 0 <= index < len(examples()):
+                state.param.update(**examples()[index].values)
             case {"type": "image", "name": str(name), "data": str(data)}:
                 _receive(runs, name, data)
                 with counting:
@@ -79,7 +71,7 @@ def dock(runs: Runs) -> Dock:
     shown = Dock(
         told,
         models=[[name, label(runs, name)] for name in runs.runner.names],
-        examples=[list(example) for example in EXAMPLES],
+        examples=[{"name": e.name, "href": e.link, "place": e.place, "look": e.look} for e in examples()],
         samples=[list(item) for item in SAMPLES.items()],
         **_values(runs),
     )
@@ -138,7 +130,9 @@ def _images(runs: Runs) -> list[dict]:
 
 def result(run: Run) -> dict:
     """Tokens and next tokens of a run, as the browser draws them; the rows of an image are one chip."""
+    example = example_of(run.spec.model, run.spec.prompt, run.spec.changes)
     return {
+        "look": f"{example.name}: {example.look}" if example else "",
         "pieces": _chips(run),
         "count": len(run.pieces),
         "next": [[*chip(piece), round(p, 6)] for piece, p in run.next],

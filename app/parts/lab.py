@@ -2,7 +2,8 @@
 
 import panel as pn
 
-from app.parts.dock import EXAMPLES, read
+from app.gallery import examples
+from app.parts.dock import read
 from app.parts.lab_room import Room
 from app.runs import Runs
 
@@ -46,10 +47,10 @@ def lab(runs: Runs) -> pn.Column:
 
 def example_button(runs: Runs) -> pn.widgets.Button:
     """Runs the first example."""
-    label, prompt = EXAMPLES[0]
-    button = pn.widgets.Button(name=f"Run an example: {label}", button_type="primary", margin=(8, 0))
+    first = examples()[0]
+    button = pn.widgets.Button(name=f"Run an example: {first.name}", button_type="primary", margin=(8, 0))
     button.stylesheets = [read("lab.css")]
-    button.on_click(lambda _event: runs.start(runs.model, prompt))
+    button.on_click(lambda _event: runs.start(runs.model, first.prompt))
     return button
 
 

@@ -6,7 +6,8 @@ from typing import ClassVar
 import param
 
 from app import readout
-from app.parts.dock import EXAMPLES, read
+from app.gallery import examples
+from app.parts.dock import read
 from app.parts.header import title
 from app.parts.part import Part
 from app.runs import Runs
@@ -42,7 +43,7 @@ def live(runs: Runs) -> Live:
             case {"type": "draw"} if runs.run:
                 state.param.update(model=runs.run.spec.model, layer=shown.readout.get("layer"))
             case {"type": "example"}:
-                runs.start(runs.model, EXAMPLES[0][1])
+                runs.start(runs.model, examples()[0].prompt)
 
     def show(*_) -> None:
         if state.tab == "live":
@@ -62,7 +63,7 @@ def live(runs: Runs) -> Live:
 def _readout(runs: Runs, chosen: int | None) -> dict:
     state, run = runs.state, runs.run
     if run is None:
-        return {"empty": EMPTY, "example": EXAMPLES[0][0]}
+        return {"empty": EMPTY, "example": examples()[0].name}
     drawn, ran = Facts.of(state.model).config, run.spec.model
     same_model = state.model == ran
     like = None if state.layer is None or state.layer >= drawn.layers else (drawn, state.layer)

@@ -28,4 +28,12 @@ PHASES = {
         128, 4,
     ),
     "main": Phase(_STORIES | _TASKS | _TEXT, 256, 4),
+    # while the rate falls: more of what is looked up, and of code
+    "anneal": Phase(
+        {"story": 0.08, "german": 0.04, "french": 0.04, "spanish": 0.04, "keyvalue": 0.10, "recall": 0.09,
+         "lookup": 0.07, "long_repeat": 0.07, "repeat": 0.02, "short_repeat": 0.01, "copying": 0.03,
+         "arithmetic": 0.03, "counting": 0.02, "brackets": 0.01, "code": 0.14, "austen": 0.07,
+         "glosses": 0.03, "bible": 0.03, "moby": 0.03, "speeches": 0.02, "docs": 0.03},
+        256, 4,
+    ),
 }  # fmt: skip

@@ -22,7 +22,8 @@ def strip(page):
 
 
 def add_sample(page, label: str) -> None:
-    page.get_by_role("combobox", name="Example prompts").select_option(label)
+    page.get_by_role("button", name="Examples").click()
+    page.get_by_role("group", name="Images to add").get_by_role("button", name=label).click()
 
 
 def run(page, prompt: str) -> None:

@@ -1,0 +1,60 @@
+"""Prompts that show something of the trained model: what to type, where to look and what to see there."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from urllib.parse import quote
+
+import yaml
+
+from app import link
+from app.lab_views import VIEWS
+from assets import ROOT
+from model.presets import DRAWN
+
+MODEL = "k3-tiny"
+# what an example does not name is put back, so that it shows the same whatever was looked at before
+_PLAIN = ("more", "run", "weights", "changes", "against", "plots", "token", "head", "layer")
+
+
+@dataclass(frozen=True)
+class Example:
+    """One prompt of the gallery. `at` is a piece of a link: lab=memory:5&head=2."""
+
+    name: str
+    prompt: str
+    at: str
+    look: str
+    model: str = MODEL
+
+    @cached_property
+    def values(self) -> dict:
+        """Fields of the state that show it. ValueError when `at` cannot be read."""
+        known = link.Known(models=DRAWN)
+        piece = f"view=lab&{self.at}&with={self.model}&prompt={quote(self.prompt)}"
+        found = link.changes(piece, known, dict(link.DEFAULTS))
+        if problems := found.pop("problems"):
+            raise ValueError(f"{self.name}: {problems[0]}")
+        plain = {name: link.DEFAULTS[name] for name in _PLAIN}
+        return {name: [] if value == () else value for name, value in plain.items()} | found
+
+    @property
+    def link(self) -> str:
+        return link.format(self.values)
+
+    @property
+    def place(self) -> str:
+        """Where it is seen: Memory, layer 5."""
+        name, _, layer = self.values["lab"].partition(":")
+        return VIEWS[name].title + (f", layer {layer}" if layer else "")
+
+
+@lru_cache(maxsize=1)
+def examples() -> tuple[Example, ...]:
+    """The gallery, in its order."""
+    return tuple(Example(**entry) for entry in yaml.safe_load((ROOT / "prompts.yaml").read_text("utf-8")))
+
+
+def example_of(model: str, prompt: str, changes: str) -> Example | None:
+    """The example that a run is of."""
+    wanted = (model, prompt, changes)
+    return next((e for e in examples() if (e.model, e.prompt, e.values["changes"]) == wanted), None)

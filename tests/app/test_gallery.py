@@ -1,0 +1,63 @@
+"""The prompts that the page offers: each is a link, runs, and has the view that it names."""
+
+import pytest
+
+from app import link
+from app.gallery import MODEL, Example, example_of, examples
+from app.lab_views import VIEWS, At, chosen_layer, draw
+from app.page import known
+from app.runner import LIMIT
+from assets import ROOT
+from model.intervene import loads
+from model.lab import lab
+
+NAMES = [example.name for example in examples()]
+trained = pytest.mark.skipif(
+    not (ROOT / MODEL / "model.safetensors").exists(), reason="no trained weights in this checkout"
+)
+
+
+def test_there_are_a_dozen_and_they_show_every_view_of_the_lab():
+    assert len(examples()) >= 12
+    assert len(set(NAMES)) == len(NAMES)
+    assert {example.values["lab"].partition(":")[0] for example in examples()} == set(VIEWS)
+
+
+@pytest.mark.parametrize("example", examples(), ids=NAMES)
+def test_its_link_says_the_same_as_one_click(example):
+    found = link.parse(example.link, known())
+    assert not found.problems
+    assert {name: found.values[name] for name in example.values} == example.values
+    assert found.values["prompt"] == example.prompt
+
+
+@trained
+@pytest.mark.parametrize("example", examples(), ids=NAMES)
+def test_it_runs_and_what_it_names_can_be_drawn(example):
+    values = example.values
+    run = lab(example.prompt, example.model, loads(values["changes"]))
+    name, _, layer = values["lab"].partition(":")
+    view = VIEWS[name]
+    assert 2 <= run.length <= LIMIT
+    assert chosen_layer(view, run.config, int(layer or -1)) == (
+        int(layer) if layer else chosen_layer(view, run.config)
+    )
+    token = run.length - 1 if values["token"] is None else values["token"]
+    head = (values["head"] or 0) if view.heads(run.config) else None
+    at = At(chosen_layer(view, run.config, int(layer or -1)), head, token)
+    for slot in view.slots:
+        wanted = [c for c in slot.choices if c.key in values["plots"]] or slot.choices[:1]
+        assert draw(run, slot, wanted[0], at).image.size
+    chosen = {c.key for slot in view.slots for c in slot.choices}
+    assert set(values["plots"]) <= chosen
+
+
+def test_a_run_knows_whether_it_is_an_example():
+    first = examples()[0]
+    assert example_of(first.model, first.prompt, first.values["changes"]) is first
+    assert example_of(first.model, first.prompt + "!", "") is None
+
+
+def test_a_place_that_cannot_be_read_is_said():
+    with pytest.raises(ValueError, match=r"Wrong: .*view of the Lab"):
+        _ = Example("Wrong", "a", "lab=nowhere", "nothing").values

@@ -10,7 +10,7 @@ from diagrams.facts import Facts
 
 def arguments(parser) -> None:
     parser.add_argument("a", metavar="MODEL_A", help="preset, config.json or checkpoint folder")
-    parser.add_argument("b", metavar="MODEL_B")
+    parser.add_argument("b", metavar="MODEL_B", help="the one beside it, named alike")
     parser.add_argument("--format", choices=["table", "json"], default="table")
 
 

@@ -11,11 +11,13 @@ from model.tokenizers import tokenizer_of
 
 def arguments(parser) -> None:
     parser.add_argument("model", nargs="?", default="k3-random", help="preset or checkpoint folder")
-    parser.add_argument("--prompt", required=True)
+    parser.add_argument("--prompt", required=True, help="text, read by the model's tokenizer")
     parser.add_argument("--tokens", type=int, default=64, help="how many new tokens at most")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest (default)")
-    parser.add_argument("--top-p", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--top-p", type=float, default=1.0, help="keep the likeliest tokens up to this sum (default: all)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the draws; the same gives the same text")
     parser.add_argument("--format", choices=["text", "json"], default="text")
 
 

@@ -8,7 +8,7 @@ def arguments(parser) -> None:
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: this machine only)"
     )
-    parser.add_argument("--port", type=int, default=5006)
+    parser.add_argument("--port", type=int, default=5006, help="port to listen on (default: 5006)")
     parser.add_argument("--prefix", default="", help="path the page lives under, behind a proxy: /k3")
     parser.add_argument("--threads", type=int, default=4, help="threads for the visitors' clicks")
     parser.add_argument("--store", help="SQLite file of runs that links name (default: in the user's cache)")

@@ -34,7 +34,7 @@ def arguments(parser) -> None:
         "--image", action="append", default=[], metavar="FILE", help="picture before the prompt; repeatable"
     )
     parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1, ...")
     parser.add_argument("--routes", help="trace whose choice of experts is forced on this run")
     changing.arguments(parser)
     parser.add_argument("--out", required=True, help="file to write")

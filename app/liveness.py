@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import cache
+from weakref import WeakSet
 
 from tornado.web import RequestHandler
 
@@ -12,12 +13,12 @@ _report = cache(doctor.report)  # nothing of it changes while the server lives
 
 
 class Liveness(RequestHandler):
-    """The report of `k3scope doctor`, and the runs that are on their way now."""
+    """The report of `k3scope doctor`, the visitors there are, and the runs on their way now."""
 
-    def initialize(self, runner: Runner):
-        self._runner = runner
+    def initialize(self, runner: Runner, here: WeakSet):
+        self._runner, self._here = runner, here
 
     async def get(self):
         found = await asyncio.to_thread(_report)
         self.set_header("Cache-Control", "no-store")
-        self.write({"alive": True, "runs": self._runner.on_their_way, **found})
+        self.write({"alive": True, "visitors": len(self._here), "runs": self._runner.on_their_way, **found})

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from weakref import WeakSet
 
 import panel as pn
 from bokeh.server.urls import per_app_patterns
@@ -43,10 +44,11 @@ class Page(DocHandler):
         return await super().get_session()
 
 
-def visitor(runner: Runner) -> pn.Template:
+def visitor(runner: Runner, here: WeakSet) -> pn.Template:
     """Everything one visitor sees; called once per opened page."""
     state, address = page.visit(pn.state.location.search if pn.state.location else "")
     runs = Runs(state, runner, pn.state.execute)
+    here.add(runs)
     strip(runs)
     pn.state.onload(runs.open)  # a link that names a prompt runs it after the first paint
     return page.page(state, address, dock=dock(runs), live=live(runs), lab=lab(runs))
@@ -62,6 +64,7 @@ def serve(
     pn.config.nthreads = threads
     warm()
     idle = {name: why for name in models.drawn() if (why := models.lacks(name))}
+    here: WeakSet[Runs] = WeakSet()  # whoever is still in memory
     runner = Runner([name for name in (*models.RUNNABLE, *NAMED) if name not in idle], store, idle)
     print(
         f"k3scope at http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{port}{prefix}/",
@@ -69,13 +72,13 @@ def serve(
     )
     try:
         pn.serve(
-            {"/": lambda: visitor(runner)},
+            {"/": lambda: visitor(runner, here)},
             address=host,
             port=port,
             prefix=prefix,
             websocket_origin=allowed(origins, port),
             websocket_max_message_size=MESSAGE_LIMIT,
-            extra_patterns=[("/liveness", Liveness, {"runner": runner})],
+            extra_patterns=[("/liveness", Liveness, {"runner": runner, "here": here})],
             show=show,
             title="k3scope",
             compress_response=True,

@@ -27,6 +27,7 @@ class Forward(RequestHandler):
         request = HTTPRequest(to, headers=self.request.headers, follow_redirects=False)
         answer = await AsyncHTTPClient().fetch(request, raise_error=False)
         self.set_status(answer.code)
+        self.clear_header("Content-Type")  # Tornado would say text/html
         for name, value in answer.headers.get_all():
             if name not in OWN:
                 self.add_header(name, value)

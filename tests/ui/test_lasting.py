@@ -1,0 +1,68 @@
+"""What outlives a visit and what does not: restarts, broken connections, sessions that end."""
+
+import json
+import re
+import time
+from urllib.request import urlopen
+
+import pytest
+from bokeh.client import pull_session
+from playwright.sync_api import expect
+
+SESSIONS = 50
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, served):
+    with served(tmp_path_factory.mktemp("lasting")) as server:
+        yield server
+
+
+@pytest.fixture
+def url(server):
+    return server.address
+
+
+def status(page):
+    return page.get_by_test_id("run-status")
+
+
+def visitors(url: str) -> int:
+    with urlopen(url + "liveness") as answer:
+        return json.load(answer)["visitors"]
+
+
+def test_a_run_comes_back_after_a_restart_and_in_another_browser(visit, server, browser, url):
+    page = visit("?with=k3-random&select=moe_router")
+    page.get_by_role("textbox", name="Prompt").fill("over a restart")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(status(page)).to_contain_text("14 tokens", timeout=60_000)
+    expect(page).to_have_url(re.compile("run=[a-z2-7]{12}"))
+    server.stop()
+    lost = page.get_by_role("alert").filter(has_text="Connection lost")
+    expect(lost).to_be_visible()
+    server.start()
+    lost.get_by_role("link", name="Reload").click()
+    page.wait_for_selector("html.live")
+    expect(status(page)).to_contain_text("14 tokens", timeout=60_000)
+    expect(page.get_by_role("textbox", name="Prompt")).to_have_value("over a restart")
+    run = re.search("run=[a-z2-7]{12}", page.url)[0]
+    context = browser.new_context()
+    other = visit("?" + run, context)
+    expect(other.get_by_role("textbox", name="Prompt")).to_have_value("over a restart")
+    expect(status(other)).to_contain_text("14 tokens", timeout=60_000)
+    context.close()
+
+
+def test_sessions_that_end_are_forgotten(url):
+    before = visitors(url)
+    sessions = [pull_session(url=url.removesuffix("/")) for _ in range(SESSIONS)]
+    assert visitors(url) >= before + SESSIONS
+    for session in sessions:
+        session.close()
+    left = SESSIONS
+    for _ in range(90):  # sessions are looked for every 17 s and end 15 s after their connection
+        time.sleep(0.5)
+        if (left := visitors(url)) <= 1:
+            break
+    assert left <= 1  # the closure of the last one may still be on its way

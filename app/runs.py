@@ -164,7 +164,7 @@ class Runs(param.Parameterized):
             return
         named = spec is not None and spec.prompt == prompt
         images, lost = self.runner.images(spec) if named else ([], 0)
-        self.param.update(prompt=prompt, model=self._wanted_model(), images=images)
+        self.param.update(prompt=prompt, model=self._wanted_model(spec if named else None), images=images)
         if state.ran and state.ran != self.model:
             self.run = None
             self._rest(
@@ -175,7 +175,8 @@ class Runs(param.Parameterized):
             self._rest(problem=lost_images(lost, len(spec.images)))
         else:
             more = tuple(state.more) or (spec.more if named else ())
-            self._start(self.model, prompt, state.changes, Growth(more), linked=True)
+            changes = state.changes or (spec.changes if named else "")
+            self._start(self.model, prompt, changes, Growth(more), linked=True)
 
     def _show(self, run: Run) -> None:
         state, spec = self.state, run.spec
@@ -256,7 +257,8 @@ class Runs(param.Parameterized):
             text = f"{self.model} has random weights: its activations are real, its words mean nothing."
         self.param.update(busy=False, progress={"text": text}, problem=problem)
 
-    def _wanted_model(self) -> str:
-        """The model that the link ran, else the one it draws, else the first: of those that run here."""
-        wanted = (self.state.ran or self.state.model, self.runner.names[0])
+    def _wanted_model(self, spec: RunSpec | None = None) -> str:
+        """The model that the link ran, by name or by run, else the one it draws, else the first that runs."""
+        ran = self.state.ran or (spec.model if spec else "")
+        wanted = (ran or self.state.model, self.runner.names[0])
         return next(name for name in wanted if name in self.runner.names)

@@ -246,3 +246,15 @@ def test_a_change_that_does_not_fit_is_said_and_the_run_on_show_stays(runner):
     assert "tokens 0 to 4" in visitor.runs.problem
     assert visitor.runs.run is run
     assert visitor.state.changes == ""
+
+
+def test_a_run_id_alone_brings_its_model_and_its_changes_back(tmp_path):
+    store = Store(tmp_path / "runs.sqlite")
+    first = Visitor(Runner(("k3-tiny", "k3-random"), store=store))
+    first.runs.start("k3-random", "by its id", ZERO)
+    first.settle()
+    later = Visitor(Runner(("k3-tiny", "k3-random"), store=store), run=first.state.run)
+    later.runs.open()
+    later.settle()
+    assert later.runs.run.spec == first.runs.run.spec
+    assert not later.runs.problem

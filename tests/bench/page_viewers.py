@@ -99,7 +99,9 @@ def netron(folder: Path, file: Path, port: int) -> Viewer:
         "&& !document.body.classList.contains('welcome')",
         middle=(720, 450),
         box=lambda page: middle_of(page, "document.querySelectorAll('.node-item-type')[1]"),
-        told="document.querySelector('#sidebar-content .sidebar-item') !== null",
+        # the details slide in: they count when all of them is in sight
+        told="document.querySelector('#sidebar-content .sidebar-item')"
+        "?.getBoundingClientRect().right <= innerWidth",
         # a first visit stops at a question when there is no network; this one is not the first
         prepare=lambda page: page.context.add_cookies(
             [{"name": "consent", "value": "1", "url": f"http://localhost:{port}"}]

@@ -32,7 +32,7 @@ const examples_of = (model, send) => {
     const at = button.getBoundingClientRect()
     panel.style.bottom = `${innerHeight - at.top + 6}px`
     panel.style.maxHeight = `${at.top - 18}px`
-    panel.style.right = `${Math.max(12, innerWidth - at.right)}px`
+    panel.style.right = `${Math.max(12, innerWidth - Math.max(at.right, panel.offsetWidth + 12))}px`
     list.querySelector("a")?.focus()
   })
   model.on("examples", draw)

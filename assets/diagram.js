@@ -15,7 +15,7 @@ function drawDiagram(model, el) {
   const view = { x: 0, y: 0, k: 1 }
   let nodes = new Map(), drawn = new Map(), lines = [], size = { width: 0, height: 0 }
   let moved = false, whole = false, current = null, pending = null, press = null
-  let wanted = null, flight = 0, saving = 0, kept = ""
+  let wanted = null, flight = 0, saving = 0, kept = "", looked = null
 
   // ---- camera
   const apply = () => {
@@ -33,7 +33,7 @@ function drawDiagram(model, el) {
     clearTimeout(saving)
     saving = setTimeout(() => {
       const at = (pan, side) => Math.round((side / 2 - pan) / view.k)
-      kept = moved ? `${at(view.x, size.width)},${at(view.y, size.height)},${Number(view.k.toFixed(2))}` : ""
+      kept = moved ? `${at(view.x, size.width)},${at(view.y, size.height)},${Number(view.k.toFixed(3))}` : ""
       model.camera = kept
     }, 250)
   }
@@ -42,10 +42,12 @@ function drawDiagram(model, el) {
     if (!size.width) return
     if (!kept) { moved = false; return fit(false) }
     const [x, y, k] = kept.split(",").map(Number)
-    Object.assign(view, { k, x: size.width / 2 - x * k, y: size.height / 2 - y * k })
+    looked = { k, x: size.width / 2 - x * k, y: size.height / 2 - y * k }
+    Object.assign(view, looked)
     moved = true
     apply()
   }
+  const untouched = () => looked !== null && Object.keys(looked).every((key) => view[key] === looked[key])
   // Move there in a moment that the eye can follow, or at once for who wants no motion.
   const flyTo = (x, y, ms = 260) => {
     cancelAnimationFrame(flight)
@@ -350,8 +352,9 @@ function drawDiagram(model, el) {
     const first = !size.width
     size = { width: stage.clientWidth, height: stage.clientHeight }
     if (!size.width) return
-    if (first && model.camera) look()
+    if ((first && model.camera) || untouched()) look() // the middle stays the middle, whatever comes around the stage
     else if (!moved) fit(false)
+    else if (kept) keep()
     if (first || !moved) reveal(boxOf(model.selected))
     if (wanted) arrive()
     if (first) requestAnimationFrame(() => performance.mark("diagram-painted"))

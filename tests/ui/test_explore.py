@@ -149,6 +149,11 @@ def test_the_camera_is_in_the_link_and_comes_back(visit, new_context):
     here = place(again, "Kimi Delta Attention")
     assert abs(here["x"] - there["x"]) < 4
     assert abs(here["y"] - there["y"]) < 4
+    again.set_viewport_size({"width": 1440, "height": 800})
+    again.wait_for_timeout(200)
+    assert (
+        abs(place(again, "Kimi Delta Attention")["y"] - (here["y"] - 50)) < 1
+    )  # the middle stays the middle
 
 
 def test_all_groups_open_and_close_at_once(visit):

@@ -141,7 +141,7 @@ def result(run: Run) -> dict:
 
 
 def _chips(run: Run) -> list[list]:
-    """[id, visible text, kind, first token, tokens] of each chip."""
+    """[id, visible text, kind, first token, tokens, whether it was added to the prompt] of each chip."""
     chips, at = [], 0
     rows = {image.start: len(image.tokens) for image in run.images}
     while at < len(run.pieces):
@@ -151,6 +151,6 @@ def _chips(run: Run) -> list[list]:
             if at in rows
             else chip(piece)
         )
-        chips.append([*shown, at, count])
+        chips.append([*shown, at, count, at >= run.first_new])
         at += count
     return chips

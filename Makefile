@@ -18,7 +18,8 @@ lint: .venv/test
 bench: .venv/test
 	$(BIN)/python tests/bench/cpu.py --quick $(ARGS)
 
-# the small model, from the text up; hours on two cores: make train ARGS="--minutes 150"
+# the small model; hours on two cores. Its card has the runs: first ARGS="--phase begin --out build/begin --minutes 60",
+# then ARGS="--from build/begin/weights --minutes 80", which the phase anneal may end
 train: .venv/train
 	test -f build/corpus/manifest.json || $(BIN)/python -m model.training.corpus --out build/corpus
 	nice -n 19 $(BIN)/python -m model.train --corpus build/corpus --out build/train $(ARGS)

@@ -10,6 +10,8 @@ from app.runner import LIMIT
 from assets import ROOT
 from model.intervene import loads
 from model.lab import lab
+from model.presets import K3_TINY
+from model.tokenizers import tokenizer_of
 
 NAMES = [example.name for example in examples()]
 trained = pytest.mark.skipif(
@@ -61,3 +63,51 @@ def test_a_run_knows_whether_it_is_an_example():
 def test_a_place_that_cannot_be_read_is_said():
     with pytest.raises(ValueError, match=r"Wrong: .*view of the Lab"):
         _ = Example("Wrong", "a", "lab=nowhere", "nothing").values
+
+
+def probabilities(name):
+    """Of each token of an example but the first, and the likeliest next token."""
+    example = next(e for e in examples() if e.name == name)
+    run = lab(example.prompt, example.model, loads(example.values["changes"]))
+    after = run.logits[0].softmax(-1)
+    given = after[:-1].gather(-1, run.ids[0, 1:, None])[:, 0]
+    return given, run, after[-1]
+
+
+@trained
+def test_what_is_said_of_copies_holds():
+    plain, run, _ = probabilities("Nonsense, repeated")
+    fading, _, _ = probabilities("The copy, with a memory that fades")
+    period = run.pieces.index(" li", 1)
+    assert plain[: period - 1].mean() < 0.25
+    assert plain[period:].median() > 0.9
+    assert fading[period:].mean() < 0.25
+
+
+@trained
+def test_what_is_said_of_languages_holds():
+    def share(name, layer, expert):
+        _, run, _ = probabilities(name)
+        chosen = run.values[f"language_model.model.layers.{layer}.block_sparse_moe.gate.topk_idx"][0]
+        return (chosen == expert).any(-1).float().mean()
+
+    story = "A story that keeps its names"
+    assert share("German", 2, 16) > 0.8 > 0.5 > share(story, 2, 16)
+    assert share("Spanish", 5, 12) > 0.8 > 0.5 > share(story, 5, 12)
+
+
+@trained
+@pytest.mark.parametrize(("name", "next_piece"), [("Keys and values", "7"), ("Copying a list", " cat")])
+def test_the_answer_is_the_likeliest_next_token(name, next_piece):
+    _, _, after = probabilities(name)
+    assert tokenizer_of(MODEL, K3_TINY.vocab).piece(int(after.argmax())).text == next_piece
+
+
+@trained
+def test_what_is_said_of_memory_and_of_the_untrained_model_holds():
+    _, run, _ = probabilities("What wipes the memory")
+    kept = run.values["language_model.model.layers.6.self_attn.decay"][0].exp().mean((-1, -2))
+    ends = [i for i, piece in enumerate(run.pieces) if "\\n" in piece]  # shown by its sign
+    assert sorted(kept.argsort()[: len(ends)].tolist()) == ends
+    given, _, _ = probabilities("The same story with random weights")
+    assert given.max() < 0.02

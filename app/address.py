@@ -3,18 +3,17 @@
 from pathlib import Path
 
 import param
-from panel.custom import JSComponent
 
 from app import link
 from app.state import State
-from app.turn import turn
+from app.turn import Ordered, turn
 from assets import ROOT
 
 # a change of one of these is a step that Back undoes; the rest only adjusts the current entry
 STEPS = {"model", "view", "select", "prompt"}
 
 
-class UrlState(JSComponent):
+class UrlState(Ordered):
     """The query string of the browser window. Panel's own Location does not hear Back."""
 
     entry = param.Dict({"search": "", "push": False, "n": 0}, doc="the entry to write; n makes each one new")

@@ -127,16 +127,18 @@ class Runs(param.Parameterized):
     async def _attend(self, job: Job) -> None:
         """Follow a job to its end. Progress is only read here, so none can come after the result."""
         while not job.over:
+            if self._job is not job:  # the visitor went elsewhere
+                return
             if (now := progress(job)) != self.progress:
                 self.progress = now
             await asyncio.sleep(TICK)
-        with self._lock:
-            if self._job is not job:  # the visitor went elsewhere meanwhile
-                return
-            self._job = None
         turn(partial(self._end, job))
 
     def _end(self, job: Job) -> None:
+        with self._lock:
+            if self._job is not job:
+                return
+            self._job = None
         if job.cancelled:
             self._rest("Cancelled.")
         elif error := job.future.exception():

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import param
-from panel.custom import JSComponent
 
 from app import link
 from app.state import State
-from app.turn import turn
+from app.turn import Ordered, turn
 from assets import ROOT
 
 AS_IT_IS = "="  # in place of what the page has from the start
@@ -26,7 +25,7 @@ SLOTS = (
 )
 
 
-class Shell(JSComponent):
+class Shell(Ordered):
     """Fills the slots of page.html with HTML made here, and brings clicks on `data-go` back to the state."""
 
     facts = param.String()

@@ -7,6 +7,7 @@ the hold of one thread also catches the callbacks that another one schedules.
 from collections.abc import Callable
 
 import panel as pn
+from panel.custom import JSComponent
 from panel.io.document import hold
 from panel.io.state import set_curdoc
 
@@ -25,3 +26,17 @@ def turn(act: Callable[[], None]) -> None:
 
     loop = context.server_context.application_context.io_loop
     loop.add_callback(context.with_locked_document, whole)
+
+
+class Ordered(JSComponent):
+    """Hears the browser's messages one after the other: on the server's threads a later one may overtake.
+
+    So `_handle_msg` must not take long; what it starts with `turn` keeps the order.
+    """
+
+    __abstract = True
+
+    async def _event_coroutine(self, doc, event) -> None:
+        for change in list(pn.state._change_callbacks.get(doc, {}).values()):
+            await change()
+        self._process_bokeh_event(doc, event)

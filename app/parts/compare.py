@@ -5,13 +5,12 @@ from functools import lru_cache
 from pathlib import Path
 
 import param
-from panel.custom import JSComponent
 
 from app import models
 from app.html import render
 from app.parts.header import title
 from app.state import State
-from app.turn import turn
+from app.turn import Ordered, turn
 from assets import ROOT
 from diagrams import compare as compared
 from diagrams import side_by_side, spec
@@ -25,7 +24,7 @@ def other(state: State) -> str:
     return state.compare or USUAL.get(state.model, "kimi-k3")
 
 
-class CompareView(JSComponent):
+class CompareView(Ordered):
     """Fills the place of the Compare view in page.html; a file brought stays with this visitor."""
 
     results = param.String(doc="the comparison as HTML")

@@ -5,14 +5,13 @@ from functools import lru_cache
 from pathlib import Path
 
 import param
-from panel.custom import JSComponent
 
 from app import at
 from app.html import render
 from app.parts.curves import CONTEXTS, Line, Mark, chart
 from app.parts.header import title
 from app.state import State
-from app.turn import turn
+from app.turn import Ordered, turn
 from assets import ROOT
 from diagrams import cost as costs
 from diagrams.cost import Cost, Point
@@ -20,7 +19,7 @@ from diagrams.facts import Facts
 from diagrams.readings import operations, readings, seconds, split
 
 
-class CostView(JSComponent):
+class CostView(Ordered):
     """Fills the places of the Cost view in page.html and brings its controls back to the state."""
 
     results = param.String(doc="readings, curves and parts as HTML")

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import param
 from markupsafe import Markup
-from panel.custom import JSComponent
 
 from app import link
 from app.html import asset
 from app.state import State
-from app.turn import turn
+from app.turn import Ordered, turn
 from assets import ROOT
 from diagrams import details, graph, parts, spec, stack
 from diagrams.facts import Facts
@@ -20,7 +19,7 @@ SHOWN = ["model", "open", "layer", "phase", "B", "T", "types"]  # what the drawi
 SCRIPTS = ("drawing.js", "axes.js", "minimap.js", "diagram.js", "preview.js", "diagram_first.js")
 
 
-class Diagram(JSComponent):
+class Diagram(Ordered):
     """Draws a scene; a click selects, the toggle of a group asks to open or close it.
 
     The browser draws the first scene by itself, from what `first` puts into the page.

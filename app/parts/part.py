@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 
-from panel.custom import JSComponent
-
-from app.turn import turn
+from app.turn import Ordered, turn
 
 
-class Part(JSComponent):
+class Part(Ordered):
     """Sends each message of the browser, a dict, to the function it was made with."""
 
     __abstract = True

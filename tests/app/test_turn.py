@@ -1,9 +1,36 @@
-"""Without a browser a turn is just a call."""
+"""Without a browser a turn is just a call; messages are heard in the order they were sent."""
 
-from app.turn import turn
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import panel as pn
+from bokeh.document import Document
+from panel.models.esm import DataEvent
+
+from app.turn import Ordered, turn
 
 
 def test_without_a_document_it_is_done_at_once():
     done = []
     turn(lambda: done.append(1))
     assert done == [1]
+
+
+def test_messages_are_heard_in_order_even_when_the_server_has_threads(monkeypatch):
+    heard = []
+
+    class Ear(Ordered):
+        _esm = "export const render = () => {}"
+
+        def _handle_msg(self, data):
+            heard.append((data, threading.get_ident()))
+
+    async def send(ear: Ear, document: Document) -> None:
+        for n in range(50):
+            await ear._event_coroutine(document, DataEvent(model=None, data=n))
+
+    with ThreadPoolExecutor(4) as pool:
+        monkeypatch.setattr(type(pn.state), "_thread_pool", pool)
+        asyncio.run(send(Ear(), Document()))
+    assert heard == [(n, threading.get_ident()) for n in range(50)]

@@ -22,6 +22,7 @@ trained = pytest.mark.skipif(
 def test_there_are_a_dozen_and_they_show_every_view_of_the_lab():
     assert len(examples()) >= 12
     assert len(set(NAMES)) == len(NAMES)
+    assert all(example_of(e.model, e.prompt, e.values["changes"]) is e for e in examples())
     assert {example.values["lab"].partition(":")[0] for example in examples()} == set(VIEWS)
 
 

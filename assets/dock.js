@@ -59,7 +59,7 @@ export function render({ model, el }) {
   const look = h("p", { class: "look", "data-testid": "look", hidden: true })
   const problem = h("p", { role: "alert", class: "problem", hidden: true })
   const result = h("div", { class: "result", hidden: true })
-  let folded = false, show_all = false, refused = "", wanted = false
+  let folded = model.beside_lab, show_all = false, refused = "", wanted = false
   const root = h("div", { class: "frame" })
   const images = images_of(model, root, send, (sentence) => { refused = sentence; draw_problem() })
   const form = h("form", { class: "line" }, runs_on, prompt, images.button, examples.button, run, cancel, fold)
@@ -135,6 +135,7 @@ export function render({ model, el }) {
   model.on("received", () => { if (wanted) start() })
   model.on("result", () => { show_all = false; draw_result() })
   model.on("token", mark_token)
+  model.on("beside_lab", () => { folded = model.beside_lab; draw_result() })
   fill()
   prompt.value = model.prompt
   draw_progress()

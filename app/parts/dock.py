@@ -14,6 +14,7 @@ from app.parts.part import Part
 from app.pieces import chip
 from app.runner import LIMIT, Run
 from app.runs import Runs
+from app.state import State
 from assets import ROOT
 
 
@@ -38,6 +39,7 @@ class Dock(Part):
     problem = param.String("", doc="a sentence that something went wrong or differs")
     result = param.Dict({}, doc="pieces, next, random, look; empty before a run")
     token = param.Integer(None, allow_None=True)
+    beside_lab = param.Boolean(False, doc="whether the Lab is on show, which has the tokens larger")
 
     _esm = read("dom.js", "dock_images.js", "dock_examples.js", "dock.js")
     _stylesheets: ClassVar = [read("dock.css")]
@@ -77,7 +79,7 @@ def dock(runs: Runs) -> Dock:
     )
     watched = ["busy", "progress", "problem", "run", "images"]
     runs.param.watch(lambda *_: shown.param.update(**_values(runs)), watched)
-    state.param.watch(lambda event: setattr(shown, "token", event.new), "token")
+    state.param.watch(lambda *_: shown.param.update(**_follows(state)), ["token", "view"])
     if pn.state.curdoc is not None:
         pn.state.on_session_destroyed(lambda _context: runs.stop())
     return shown
@@ -104,8 +106,12 @@ def _values(runs: Runs) -> dict:
         "images": _images(runs),
         "problem": runs.problem,
         "result": {} if runs.run is None else result(runs.run),
-        "token": runs.state.token,
+        **_follows(runs.state),
     }
+
+
+def _follows(state: State) -> dict:
+    return {"token": state.token, "beside_lab": state.view == "lab"}
 
 
 def _images(runs: Runs) -> list[dict]:

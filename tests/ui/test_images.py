@@ -47,6 +47,7 @@ def test_a_sample_runs_is_seen_in_the_lab_and_comes_back_by_its_link(visit, brow
     expect(strip(page)).to_contain_text("150 × 100 · 24 rows")
     run(page, "What is it?")
     expect(page.get_by_test_id("run-status")).to_contain_text("24 of them image rows", timeout=60_000)
+    page.get_by_role("button", name="Show the tokens").click()
     expect(image_chip(page)).to_have_text("image, 24 rows267")
     lab = page.get_by_role("tabpanel", name="Lab")
     expect(lab.get_by_role("heading", name="The image")).to_contain_text("random weights")
@@ -64,7 +65,8 @@ def test_a_sample_runs_is_seen_in_the_lab_and_comes_back_by_its_link(visit, brow
     other = visit(f"?view=lab&{found}", context)
     expect(strip(other)).to_contain_text("Ring on nothing, padded")
     expect(other.get_by_role("textbox", name="Prompt")).to_have_value("What is it?")
-    expect(image_chip(other)).to_have_count(1, timeout=60_000)
+    other.get_by_role("button", name="Show the tokens").click(timeout=60_000)
+    expect(image_chip(other)).to_have_count(1)
     expect(other.get_by_role("tabpanel", name="Lab")).to_contain_text("12 × 8 patches")
     context.close()
 

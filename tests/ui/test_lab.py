@@ -40,6 +40,7 @@ def test_every_view_opens_and_follows_the_token_layer_and_head(visit):
     open_view(page, "Memory")
     lab(page).get_by_label("Layer", exact=True).select_option("4")
     lab(page).get_by_label("Head", exact=True).select_option("3")
+    page.get_by_role("button", name="Show the tokens").click()
     page.get_by_role("group", name="Tokens of the prompt").get_by_role("button").nth(2).click()
     shown(page, "Memory of layer 4, head 3, after token 2", "Read-out of layer 4, head 3")
     expect(page).to_have_url(re.compile("lab=memory:4|lab=memory%3A4"))

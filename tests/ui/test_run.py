@@ -78,6 +78,9 @@ def test_the_lab_offers_an_example_and_then_shows_its_tokens(visit):
     lab.get_by_role("button", name="Run an example").click()
     expect(lab.get_by_role("heading", name="Probability of the next token")).to_be_visible(timeout=60_000)
     expect(lab.locator("canvas").first).to_be_visible()
+    expect(chips(page)).to_have_count(0)  # the dock does not say the same below
+    page.get_by_role("tab", name="Architecture").click()
+    expect(chips(page).first).to_be_visible()
 
 
 def test_the_live_tab_shows_the_selected_block_and_follows_the_chosen_layer(visit):
@@ -114,6 +117,8 @@ def test_what_is_typed_is_text_everywhere(visit, where):
     if where == "typed":
         run(page, HOSTILE)
     done(page, len(HOSTILE))
+    if where == "linked":
+        page.get_by_role("button", name="Show the tokens").click()
     expect(chips(page).first).to_have_text("<60")
     expect(prompt_box(page)).to_have_value(HOSTILE)
     assert page.title() not in ("1", "2")

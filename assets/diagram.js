@@ -121,7 +121,11 @@ function drawDiagram(model, el) {
     map.draw(model.scene)
     for (const g of Object.values(layer)) g.replaceChildren()
     nodes = new Map(all.map((n) => [n.id, n]))
-    const place = (n) => [n.id, drawNode(n, n.group && n.open ? layer.groups : layer.nodes)]
+    const place = (n) => {
+      const open = n.group && n.open
+      if (open) drawHeader(n, layer.labels)
+      return [n.id, drawNode(n, open ? layer.groups : layer.nodes)]
+    }
     drawn = new Map([...all].sort((a, b) => a.depth - b.depth).map(place))
     const rank = { store: 0, sum: 1, flow: 2 }
     lines = [...edges].sort((a, b) => rank[a.kind] - rank[b.kind]).map((edge) => {

@@ -84,10 +84,12 @@ function drawToggle(node, parent) {
   shape("path", { d: node.open ? "M5.5,9H12.5" : "M5.5,9H12.5M9,5.5V12.5" }, g)
 }
 
+// Title and badge of an open group, over the lines that enter it.
 function drawHeader(node, parent) {
-  shape("text", { class: "title", x: 36, y: 22.5 }, parent, node.title)
+  const over = shape("g", { class: `header k-${node.kind}`, transform: `translate(${node.x},${node.y})` }, parent)
+  shape("text", { class: "title", x: 36, y: 22.5 }, over, node.title)
   if (!node.badge) return
-  const g = shape("g", { class: "badge" }, parent), x = node.w - node.badge_w - 12
+  const g = shape("g", { class: "badge" }, over), x = node.w - node.badge_w - 12
   shape("rect", { x, y: 9, width: node.badge_w, height: 18, rx: 9 }, g)
   shape("text", { x: x + node.badge_w / 2, y: 22, "text-anchor": "middle" }, g, node.badge)
 }
@@ -112,7 +114,7 @@ function drawNode(node, parent) {
   const rx = node.io ? node.h / 2 : open ? 14 : 8
   shape("rect", { class: "ring", x: -3.5, y: -3.5, width: node.w + 7, height: node.h + 7, rx: rx + 3.5 }, g)
   shape("rect", { class: "box", width: node.w, height: node.h, rx }, g)
-  if (open) drawHeader(node, g); else drawTexts(node, g)
+  if (!open) drawTexts(node, g)
   if (node.group || node.more) drawToggle(node, g)
   return g
 }

@@ -39,6 +39,7 @@ def to_svg(scene: dict, dark: bool = False, selected: str = "") -> str:
         f'<rect width="100%" height="100%" fill="{c["stage"]}"/>',
         *[_group(n, c, n["id"] == selected) for n in groups],
         *[_edge(e, nodes, c, selected) for e in edges],
+        *[_header(n, c) for n in groups],
         *[_label(e, c) for e in edges if "lx" in e],
         *[_box(n, c, n["id"] == selected) for n in boxes],
         "</svg>",
@@ -72,11 +73,15 @@ def _frame(node: dict, fill: str, stroke: str, rx: float, width: float) -> str:
 
 
 def _group(node: dict, c: dict, chosen: bool) -> str:
+    stroke = c["pick"] if chosen else c[node["kind"]]
+    return _item(node, [_frame(node, c[f"{node['kind']}-g"], stroke, 14, 2.5 if chosen else 0.6)])
+
+
+def _header(node: dict, c: dict) -> str:
+    """Title and badge of an open group, over the lines that enter it."""
     kind = c[node["kind"]]
-    parts = [
-        _frame(node, c[f"{node['kind']}-g"], c["pick"] if chosen else kind, 14, 2.5 if chosen else 0.6),
-        _text(node["x"] + 18, node["y"] + 22.5, node["title"], kind, more=' font-weight="600"'),
-    ]
+    halo = f' font-weight="600" stroke="{c[node["kind"] + "-g"]}" stroke-width="4" paint-order="stroke"'
+    parts = [_text(node["x"] + 18, node["y"] + 22.5, node["title"], kind, more=halo)]
     if node["badge"]:
         w = node["badge_w"]
         x, y = node["x"] + node["w"] - w - 12, node["y"] + 9
@@ -85,7 +90,7 @@ def _group(node: dict, c: dict, chosen: bool) -> str:
             f'stroke="{kind}" stroke-width="0.5"/>'
         )
         parts.append(_text(x + w / 2, y + 13, node["badge"], c["muted"], 10.5, "middle"))
-    return _item(node, parts)
+    return "".join(parts)
 
 
 def _box(node: dict, c: dict, chosen: bool) -> str:

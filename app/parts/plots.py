@@ -125,7 +125,7 @@ class Plot:
         ends = (math.log(low), math.log(high)) if picture.log else (low, high)
         palette = ramp(picture.meaning, self._dark)
         # values travel as float32: the largest must not round past the end, where "no number" begins
-        top = float(np.nextafter(np.float32(ends[1]), np.float32(np.inf)))
+        top = ends[1] + 1e-7 * max(ends[1] - ends[0], abs(ends[1]))
         self.mapper.update(palette=palette, low=ends[0], high=top, high_color=NAN[self._dark])
         self._bar.ticker.ticks = np.linspace(*ends, 5).tolist()
 

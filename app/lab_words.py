@@ -8,6 +8,7 @@ from app.fit import Pairs
 from app.forward import Run, Whole
 from app.lab_views import At
 from app.pieces import chip
+from diagrams.readings import plain
 from model.measure import lens
 from model.measure.difference import difference
 from model.tokenizer import Piece
@@ -43,7 +44,7 @@ def _routing(whole: Whole, layer: int) -> list[tuple[str, str]]:
     effect = int(whole.routing.bias_effect(layer).changed.sum())
     return [
         ("choices", f"{tokens:,} tokens × {c.top_k} = {int(found.counts.sum()):,}"),
-        ("if all were used alike", f"{found.target:.3g} tokens each"),
+        ("tokens each, if all were used alike", f"{found.target:.3g}"),
         ("most used", f"{1 + found.violation:.2f} times that"),
         ("entropy of the use", f"{found.entropy:.3g} of {math.log(c.experts):.3g} nats"),
         ("experts without a token", dead if len(found.dead) else "none"),
@@ -55,7 +56,7 @@ def _memory(whole: Whole, at: At) -> list[tuple[str, str]]:
     write = whole.kda.write(at.layer, at.head, at.token)
     said = [
         ("head, layer", f"{at.head}, {at.layer}"),
-        ("half-life", f"{whole.kda.half_life(at.layer)[at.head]:.3g} tokens"),
+        ("half-life", f"{plain(whole.kda.half_life(at.layer)[at.head])} tokens"),
         (f"write strength at token {at.token}", f"{write.strength:.3g}"),
     ]
     steps = whole.kda.steps(at.layer)

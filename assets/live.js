@@ -6,7 +6,7 @@ const svg = (tag, attributes, parent) => {
   parent?.append(el)
   return el
 }
-const short = (value) => (Number.isInteger(value) ? value.toLocaleString("en-US") : value.toPrecision(3))
+const short = (value) => (Number.isInteger(value) ? value.toLocaleString("en-US") : value >= 99.95 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3))
 
 const columns = ({ labels, values, tips, chosen, title }) => {
   const height = 96, width = 360, step = width / values.length, gap = step > 4 ? 1 : 0

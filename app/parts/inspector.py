@@ -119,6 +119,7 @@ def _whole(facts: Facts, block: BlockFacts) -> dict:
         "headlines": origins.headlines(facts),
         "highlights": [facts.block(i) for i in HIGHLIGHTS if i in facts.blocks],
         "kinds": facts.kinds,
+        "release": origins.snapshot(facts) is not None,
         "layers": facts.config.layers,
         "tour": tour.place(stops[0], 1),
         "stops": len(stops),

@@ -219,7 +219,10 @@ export function render({ model, el }) {
     slot.innerHTML = model[name]
     delete slot.dataset.coming
     if (key) (slot.querySelector(`[data-key=${key}]:not(:disabled)`) ?? slot.querySelector("[data-key]"))?.focus()
-    if (name === "tour" && !had && card()) card().focus()
+    if (name === "tour" && !had && card()) {
+      card().focus()
+      if (phone.matches) show_inspector(false) // the selection may have come before the card
+    }
     if (name === "tour" && had && !card()) $("start-tour").focus()
     mark(model.now)
     settle(name, slot)

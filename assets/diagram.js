@@ -101,15 +101,17 @@ function drawDiagram(model, el) {
     keep()
     return rest
   }
+  // Height that is in sight: on a phone the details lie over the lower part.
+  const inSight = () => Math.min(size.height, (model.floor ?? Infinity) - stage.getBoundingClientRect().top)
   // Bring a box into sight; a tall one that shows anywhere stays where it is.
   const reveal = (id, ms = 0) => {
-    const n = nodes.get(id)
+    const n = nodes.get(id), height = inSight()
     if (!n || !size.width) return
     const x = n.x * view.k + view.x, y = n.y * view.k + view.y, w = n.w * view.k, h = n.h * view.k
-    const shows = x + w > 24 && x < size.width - 24 && y + h > 24 && y < size.height - 24
-    if (shows && (n.open || n.h > RAIL || (x >= 0 && x + w <= size.width && y >= 0 && y + h <= size.height))) return
+    const shows = x + w > 24 && x < size.width - 24 && y + h > 24 && y < height - 24
+    if (shows && (n.open || n.h > RAIL || (x >= 0 && x + w <= size.width && y >= 0 && y + h <= height))) return
     const right = x < 0 || x + w > size.width ? size.width / 2 - (x + w / 2) : 0
-    const lower = y < 0 || y + h > size.height ? size.height / 3 - y : 0
+    const lower = y < 0 || y + h > height ? height / 3 - y : 0
     flyTo(view.x + right, view.y + lower, ms)
   }
   const anchor = (n) => [(n.x + 18) * view.k + view.x, (n.y + (n.open ? 18 : n.h / 2)) * view.k + view.y]
@@ -346,6 +348,7 @@ function drawDiagram(model, el) {
   model.on("camera", () => { if (model.camera !== kept) look() })
   model.on("dark", theme)
   model.on("view", goAlong)
+  model.on("floor", () => reveal(boxOf(model.selected), 260))
   model.on("live", live)
   document.addEventListener("k3-light", light)
   model.on("remove", () => document.removeEventListener("k3-light", light))

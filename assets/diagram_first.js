@@ -50,7 +50,14 @@ const model = (() => {
       far.on(name, () => { if (far[name] !== values[name]) take(name, far[name]) })
     if (Object.keys(far.live).length) take("live", far.live)
   }
-  const made = { on, send_msg, join, near }
+  // On a phone the details come up over the drawing: what is selected moves out from under them.
+  const cover = (sheet) => {
+    const { height, top } = sheet.getBoundingClientRect()
+    const before = made.floor
+    made.floor = height && getComputedStyle(sheet).position === "fixed" ? top : Infinity
+    if (made.floor < before) for (const act of heard.floor ?? []) act()
+  }
+  const made = { on, send_msg, join, near, cover, floor: Infinity }
   for (const name of Object.keys(values))
     Object.defineProperty(made, name, { get: () => values[name], set: (value) => set(name, value) })
   values.dark = document.documentElement.classList.contains("dark")
@@ -72,5 +79,9 @@ const drawFirst = () => {
 }
 if (document.hidden) drawFirst()
 else requestAnimationFrame(() => setTimeout(drawFirst)) // what stands around it is on screen a frame earlier
+document.addEventListener("DOMContentLoaded", () => {
+  const sheet = document.getElementById("inspector")
+  new ResizeObserver(() => model.cover(sheet)).observe(sheet)
+})
 window.k3diagram = model
 window.k3draw = drawInto // other views draw scenes of their own

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from panel.tests.util import wait_until
 from playwright.sync_api import expect
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -203,6 +204,21 @@ def test_on_a_phone_the_drawing_is_used_and_details_come_up_and_close(visit, pho
     expect(subject(page)).to_have_text("Token embedding")
     page.get_by_role("button", name="Close details").click()
     expect(details).to_be_hidden()
+
+
+def test_on_a_phone_the_details_do_not_cover_what_they_are_of(visit, phone):
+    page = visit("?select=kda_delta_rule", phone)
+    details = page.get_by_role("complementary", name="Details")
+
+    def clear(title: str) -> bool:
+        at = box(page, title).bounding_box()
+        return at["y"] + at["height"] < details.bounding_box()["y"]
+
+    wait_until(lambda: clear("Delta rule and state"), page)
+    page.get_by_role("button", name="Close details").click()
+    box(page, "KDA output projection").tap()
+    expect(details).to_be_visible()
+    wait_until(lambda: clear("KDA output projection"), page)
 
 
 def test_what_a_link_got_wrong_is_said_on_the_page(visit):

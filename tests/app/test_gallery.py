@@ -7,16 +7,12 @@ from app.gallery import MODEL, Example, example_of, examples
 from app.lab_views import VIEWS, At, chosen_layer, draw
 from app.page import known
 from app.runner import LIMIT
-from assets import ROOT
 from model.intervene import loads
 from model.lab import lab
 from model.presets import K3_TINY
 from model.tokenizers import tokenizer_of
 
 NAMES = [example.name for example in examples()]
-trained = pytest.mark.skipif(
-    not (ROOT / MODEL / "model.safetensors").exists(), reason="no trained weights in this checkout"
-)
 
 
 def test_there_are_a_dozen_and_they_show_every_view_of_the_lab():
@@ -34,7 +30,6 @@ def test_its_link_says_the_same_as_one_click(example):
     assert found.values["prompt"] == example.prompt
 
 
-@trained
 @pytest.mark.parametrize("example", examples(), ids=NAMES)
 def test_it_runs_and_what_it_names_can_be_drawn(example):
     values = example.values
@@ -75,7 +70,6 @@ def probabilities(name):
     return given, run, after[-1]
 
 
-@trained
 def test_what_is_said_of_copies_holds():
     plain, run, _ = probabilities("Nonsense, repeated")
     fading, _, _ = probabilities("The copy, with a memory that fades")
@@ -85,7 +79,6 @@ def test_what_is_said_of_copies_holds():
     assert fading[period:].mean() < 0.25
 
 
-@trained
 def test_what_is_said_of_languages_holds():
     def share(name, layer, expert):
         _, run, _ = probabilities(name)
@@ -97,14 +90,12 @@ def test_what_is_said_of_languages_holds():
     assert share("Spanish", 5, 12) > 0.8 > 0.5 > share(story, 5, 12)
 
 
-@trained
 @pytest.mark.parametrize(("name", "next_piece"), [("Keys and values", "7"), ("Copying a list", " cat")])
 def test_the_answer_is_the_likeliest_next_token(name, next_piece):
     _, _, after = probabilities(name)
     assert tokenizer_of(MODEL, K3_TINY.vocab).piece(int(after.argmax())).text == next_piece
 
 
-@trained
 def test_what_is_said_of_memory_and_of_the_untrained_model_holds():
     _, run, _ = probabilities("What wipes the memory")
     kept = run.values["language_model.model.layers.6.self_attn.decay"][0].exp().mean((-1, -2))

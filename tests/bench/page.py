@@ -13,6 +13,8 @@ import shutil
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from common import RESULTS, machine
@@ -50,12 +52,7 @@ ROWS = {
 
 def look(browser: Browser, viewer: Viewer) -> dict[str, float]:
     """One visit by a new visitor."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    try:
-        page = context.new_page()
-        page.add_init_script(WATCH)
-        viewer.prepare(page)
-        page.goto(viewer.url, wait_until="commit")
+    with _visit(browser, viewer) as page:
         found = {"drawn": _when(page, viewer.drawn)}
         if viewer.alive:
             found["alive"] = _when(page, viewer.alive)
@@ -69,23 +66,27 @@ def look(browser: Browser, viewer: Viewer) -> dict[str, float]:
             page.mouse.move(*viewer.middle)
         found |= _frames(page, viewer, "pan") | _frames(page, viewer, "zoom")
         return found
-    finally:
-        context.close()
 
 
 def clicked(browser: Browser, viewer: Viewer) -> dict[str, float]:
     """The click is a visit of its own: nothing was opened or moved before it."""
     if viewer.box is None:
         return {}
+    with _visit(browser, viewer) as page:
+        _when(page, viewer.alive or viewer.drawn)
+        page.wait_for_timeout(1500)
+        return {"click": _press(page, viewer.box(page), viewer.told)}
+
+
+@contextmanager
+def _visit(browser: Browser, viewer: Viewer) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     try:
         page = context.new_page()
         page.add_init_script(WATCH)
         viewer.prepare(page)
         page.goto(viewer.url, wait_until="commit")
-        _when(page, viewer.alive or viewer.drawn)
-        page.wait_for_timeout(1500)
-        return {"click": _press(page, viewer.box(page), viewer.told)}
+        yield page
     finally:
         context.close()
 

@@ -18,9 +18,6 @@ from model.training import findings, tasks
 from model.training.corpus import GENERATED
 from model.training.report import narrative
 
-pytestmark = pytest.mark.skipif(
-    not (ROOT / "k3-tiny" / "model.safetensors").exists(), reason="no trained weights in this checkout"
-)
 WINDOW = 192
 STORY_BITS, NARRATIVE_BITS = 0.2, 2.2  # the goals
 

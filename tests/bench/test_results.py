@@ -1,0 +1,38 @@
+"""What the README shows of the benchmarks is what their results files hold."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from assets import ROOT
+
+RESULTS = Path(__file__).parent / "results"
+NAMED = [
+    "kda H4 d32 T2048",
+    "kda H8 d64 T512",
+    "kda H16 d128 T512",
+    "moe E16 n1",
+    "moe E896 n1",
+    "moe E896 n128",
+]
+
+
+@pytest.fixture
+def rows():
+    return json.loads((RESULTS / "cpu.json").read_text())["rows"]
+
+
+def test_the_picture_of_the_ratios_is_drawn_from_the_results(rows, monkeypatch):
+    monkeypatch.syspath_prepend(str(RESULTS.parent))
+    assert (ROOT / "kernels.svg").read_text() == import_module("draw").draw(rows)
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_every_case_has_our_paths_and_peers_that_agree_with_float64(rows, case):
+    found = {row["impl"]: row for row in rows if row["case"] == case}
+    assert "cpp" in found
+    assert len(found) >= 4
+    assert all(row["cpu_ms"] > 0 and row["rel_error"] < 1e-5 for row in found.values())
+    assert found["cpp"]["cpu_ms"] == min(row["cpu_ms"] for row in found.values())

@@ -1,38 +1,22 @@
-// The Compare view: a second model by name, or a config.json that is dropped, chosen or pasted; both drawn.
+// The Compare view, after stand_in.js: a second model by name, or a config.json that is dropped, chosen or pasted; both drawn.
 const LARGEST = 64 * 1024
 const root = document.documentElement
-
-// What a drawing is given instead of the server's model: plain values, and who wants to hear of changes.
-function standIn(told) {
-  const values = { scene: { width: 0, height: 0, nodes: [], edges: [] }, words: {}, selected: "", camera: "", dark: false, live: {}, view: null }
-  const heard = {}
-  const made = {
-    on: (name, act) => (heard[name] ??= []).push(act),
-    take: (name, value) => { values[name] = value; for (const act of heard[name] ?? []) act() },
-    send_msg: ({ type, id }) => { if (type === "toggle") told.toggle(id) },
-    onView: (view) => told.view?.(view),
-  }
-  for (const name of Object.keys(values))
-    Object.defineProperty(made, name, {
-      get: () => values[name],
-      set: (value) => { made.take(name, value); if (name === "selected") told.select(value) },
-    })
-  return made
-}
 
 // Two drawings that select together and move together.
 function drawPair({ model, stop }) {
   const place = document.querySelector("[data-compare=pair]")
   const hosts = [...place.querySelectorAll("[data-side]")]
   let busy = false
-  const sides = hosts.map((host, i) => standIn({
-    toggle: (id) => model.send_msg({ toggle: id }),
-    select: (id) => {
-      const block = id.split("/")[0]
-      if (sides[1 - i].selected !== block) sides[1 - i].take("selected", block)
-      model.send_msg({ select: block })
-    },
-    view: (view) => {
+  const nothing = { scene: { width: 0, height: 0, nodes: [], edges: [] }, words: {}, selected: "", camera: "", dark: false, live: {}, view: null }
+  const choosing = (i) => (name, id) => {
+    if (name !== "selected") return
+    const block = id.split("/")[0]
+    if (sides[1 - i].selected !== block) sides[1 - i].take("selected", block)
+    model.send_msg({ select: block })
+  }
+  const sides = hosts.map((host, i) => Object.assign(standIn({ ...nothing }, choosing(i)), {
+    send_msg: ({ type, id }) => { if (type === "toggle") model.send_msg({ toggle: id }) },
+    onView: (view) => {
       if (busy) return
       busy = true
       sides[1 - i].take("view", { ...view })

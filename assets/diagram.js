@@ -348,7 +348,7 @@ function drawDiagram(model, el) {
   model.on("camera", () => { if (model.camera !== kept) look() })
   model.on("dark", theme)
   model.on("view", goAlong)
-  model.on("floor", () => reveal(boxOf(model.selected), 260))
+  model.on("floor", () => { if (model.floor < Infinity) reveal(boxOf(model.selected), 260) })
   model.on("live", live)
   document.addEventListener("k3-light", light)
   model.on("remove", () => document.removeEventListener("k3-light", light))

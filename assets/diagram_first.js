@@ -1,20 +1,13 @@
 // The drawing is alive before the server's half is: the page brings its first scene, and a model that stands in.
 const model = (() => {
-  const values = JSON.parse(document.getElementById("first").textContent), heard = {}, waiting = []
+  const first = JSON.parse(document.getElementById("first").textContent), waiting = []
   const touched = new Set() // what the visitor changed while nobody listened
   let far = null
-  const on = (name, act) => { (heard[name] ??= []).push(act) }
-  const take = (name, value) => {
-    values[name] = value
-    for (const act of heard[name] ?? []) act()
-  }
-  const set = (name, value) => {
-    if (value === values[name]) return
-    take(name, value)
-    if (name === "selected") preview(values, value)
+  const made = standIn({ ...first, dark: document.documentElement.classList.contains("dark"), floor: Infinity }, (name, value) => {
+    if (name === "selected") preview(made, value)
     if (far) far[name] = value
     else touched.add(name)
-  }
+  })
   // Scenes by key: a toggle that leads to a known one is answered here, and the server's answer only confirms it.
   const scenes = new Map(), wanted = new Set()
   let asked = 0
@@ -23,45 +16,39 @@ const model = (() => {
     if (scenes.size > 24) scenes.delete(scenes.keys().next().value)
   }
   const near = (id) => {
-    const key = values.scene.next[id]
+    const key = made.scene.next[id]
     if (!far || !key || scenes.has(key) || wanted.has(key)) return
     wanted.add(key)
     far.send_msg({ type: "near", id })
   }
   const arrived = (scene) => {
     know(scene)
-    if (scene.n >= asked && scene.key !== values.scene.key) take("scene", scene)
+    if (scene.n >= asked && scene.key !== made.scene.key) made.take("scene", scene)
   }
   const send_msg = (data) => {
-    const ready = data.type === "toggle" && scenes.get(values.scene.next[data.id])
+    const ready = data.type === "toggle" && scenes.get(made.scene.next[data.id])
     const told = data.type === "toggle" ? { ...data, n: ++asked } : data
     if (far) far.send_msg(told); else waiting.push(told)
-    if (ready) take("scene", ready)
+    if (ready) made.take("scene", ready)
   }
-  know(values.scene)
+  know(made.scene)
   // The server's model has nothing to say at first: it was made from the same link.
   const join = (other) => {
     far = other
-    for (const name of touched) far[name] = values[name]
+    for (const name of touched) far[name] = made[name]
     for (const data of waiting) far.send_msg(data)
     far.on("scene", () => arrived(far.scene))
     far.on("ahead", () => { wanted.delete(far.ahead.key); know(far.ahead) })
-    for (const name of Object.keys(values).filter((key) => key !== "scene"))
-      far.on(name, () => { if (far[name] !== values[name]) take(name, far[name]) })
-    if (Object.keys(far.live).length) take("live", far.live)
+    for (const name of Object.keys(first).filter((key) => key !== "scene"))
+      far.on(name, () => { if (far[name] !== made[name]) made.take(name, far[name]) })
+    if (Object.keys(far.live).length) made.take("live", far.live)
   }
   // On a phone the details come up over the drawing: what is selected moves out from under them.
   const cover = (sheet) => {
-    const { height, top } = sheet.getBoundingClientRect()
-    const before = made.floor
-    made.floor = height && getComputedStyle(sheet).position === "fixed" ? top : Infinity
-    if (made.floor < before) for (const act of heard.floor ?? []) act()
+    const { height, top } = sheet.getBoundingClientRect(), fixed = getComputedStyle(sheet).position === "fixed"
+    made.take("floor", height && fixed ? top : Infinity)
   }
-  const made = { on, send_msg, join, near, cover, floor: Infinity }
-  for (const name of Object.keys(values))
-    Object.defineProperty(made, name, { get: () => values[name], set: (value) => set(name, value) })
-  values.dark = document.documentElement.classList.contains("dark")
-  return made
+  return Object.assign(made, { send_msg, join, near, cover })
 })()
 const drawInto = (host, shown) => {
   const place = host.attachShadow({ mode: "open" })

@@ -16,7 +16,9 @@ from diagrams import details, graph, parts, spec, stack
 from diagrams.facts import Facts
 
 SHOWN = ["model", "open", "layer", "phase", "B", "T", "types"]  # what the drawing depends on
-SCRIPTS = ("drawing.js", "axes.js", "minimap.js", "diagram.js", "preview.js", "diagram_first.js")
+SCRIPTS = tuple(
+    f"{name}.js" for name in ("drawing", "axes", "minimap", "diagram", "preview", "stand_in", "diagram_first")
+)
 
 
 class Diagram(Ordered):

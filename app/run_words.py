@@ -12,16 +12,17 @@ GONE_ONE = "The image of this run is no longer kept here. Add it again, or leave
 
 def summary(run: Run) -> str:
     """One line on a run: the model, how much, how long, on what."""
-    count, rows = len(run.pieces), sum(image.rows.size for image in run.images)
+    rows = sum(image.rows.size for image in run.images)
+    tokens = [f"{len(run.pieces):,} token{'s' if len(run.pieces) != 1 else ''}"]
+    counts = {"image rows": rows, "added": len(run.spec.more)}
+    tokens += [f"{count:,} of them {what}" for what, count in counts.items() if count]
     parts = [
         run.spec.model,
         "random weights" if run.random_weights else f"weights {run.spec.weights}",
-        f"{count:,} token{'s' if count != 1 else ''}" + (f", {rows:,} of them image rows" if rows else ""),
+        ", ".join(tokens),
         f"{run.milliseconds:,.0f} ms",
         run.path,
     ]
-    if run.spec.more:
-        parts.append(f"{len(run.spec.more)} of them added")
     if run.changes:
         parts.append(f"{len(run.changes)} change{'s' if len(run.changes) != 1 else ''}")
     if not run.spec.prompt and not run.images:

@@ -1,28 +1,18 @@
 """Tokens added to a prompt one by one: that steps agree with one pass over all, and how links keep them."""
 
-import asyncio
-
 import pytest
 
 from app import link
 from app.growth import Growth
 from app.job import Cancelled
 from app.runner import Runner
-from app.runs import Runs
 from app.spec import RunSpec
-from app.state import State
 from app.store import Store
 from model.generate import Sampling
 from model.intervene import Intervention, dumps
+from tests.app.visitor import Visitor
 
 ZERO = dumps([Intervention("sublayer", "zero", layer=1, place="FFN")])
-
-
-@pytest.fixture(scope="module")
-def runner():
-    runner = Runner(("k3-random",))
-    yield runner
-    runner.close()
 
 
 def grown(runner, *growth, changes="", prompt="grow"):
@@ -88,18 +78,6 @@ def test_the_id_of_a_run_without_added_tokens_stays_and_the_store_keeps_them():
     store = Store()
     store.put(more)
     assert store.get(more.id) == more
-
-
-class Visitor:
-    """A state and its runs; `settle` lets everything that was started come to its end."""
-
-    def __init__(self, runner, **values):
-        self.state, self.started = State(**values), []
-        self.runs = Runs(self.state, runner, self.started.append)
-
-    def settle(self):
-        while self.started:
-            asyncio.run(self.started.pop(0)())
 
 
 def test_a_grown_run_is_in_the_link_and_back_leads_to_the_run_before(runner):

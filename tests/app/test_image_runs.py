@@ -1,6 +1,5 @@
 """Runs with images: the prompt they make, the limit, the link that brings them back."""
 
-import asyncio
 import dataclasses
 import hashlib
 
@@ -13,40 +12,23 @@ from app.cli import main
 from app.images import Upload, accept, sample
 from app.parts.dock import dock, result
 from app.runner import Runner
-from app.runs import Runs, summary
+from app.runs import summary
 from app.spec import RunSpec
-from app.state import State
 from app.store import Store
 from assets import samples
 from model.tokenizer import ByteTokenizer
+from tests.app.visitor import Visitor
 
 PLACEHOLDER = ByteTokenizer.specials["<|media_pad|>"]
 
 
-@pytest.fixture(scope="module")
-def runner():
-    runner = Runner()
-    yield runner
-    runner.close()
-
-
-class Visitor:
-    """A state and its runs; `settle` lets everything that was started come to its end."""
-
-    def __init__(self, runner, **link):
-        self.state, self.started = State(**link), []
-        self.runs = Runs(self.state, runner, self.started.append)
+class Guest(Visitor):
+    """A visitor who adds sample images before a prompt."""
 
     def run(self, prompt, *names):
         for name in names:
             self.runs.add_sample(name)
-        self.runs.start("k3-random", prompt)
-        self.settle()
-        return self.runs.run
-
-    def settle(self):
-        while self.started:
-            asyncio.run(self.started.pop(0)())
+        return super().run(prompt)
 
 
 def blank(width: int, height: int) -> Upload:
@@ -133,7 +115,7 @@ def test_odd_pictures_run(runner, picture, tmp_path):
 
 
 def test_the_rows_of_an_image_are_one_chip(runner):
-    run = Visitor(runner).run("hi", "ring")
+    run = Guest(runner).run("hi", "ring")
     chips = result(run)["pieces"]
     image = next(chip for chip in chips if chip[2] == "image")
     assert image == [PLACEHOLDER, "image, 24 rows", "image", 15, 24, False]
@@ -143,7 +125,7 @@ def test_the_rows_of_an_image_are_one_chip(runner):
 
 
 def test_the_fifth_image_is_refused_and_one_can_be_taken_out(runner):
-    visitor = Visitor(runner)
+    visitor = Guest(runner)
     for name in ("ring", "ramp", "ring", "shapes", "ramp"):
         visitor.runs.add_sample(name)
     assert len(visitor.runs.images) == 4
@@ -156,7 +138,7 @@ def test_the_fifth_image_is_refused_and_one_can_be_taken_out(runner):
 
 
 def test_what_the_browser_sends_is_checked(runner):
-    visitor = Visitor(runner)
+    visitor = Guest(runner)
     shown = dock(visitor.runs)
     shown._handle_msg({"type": "image", "name": "a.png", "data": "not base64!"})
     assert visitor.runs.problem == "a.png did not arrive whole; please add it again."
@@ -171,9 +153,9 @@ def test_what_the_browser_sends_is_checked(runner):
 
 def test_a_link_brings_images_back_after_a_restart(tmp_path):
     path = tmp_path / "runs.sqlite"
-    first = Visitor(Runner(store=Store(path)))
+    first = Guest(Runner(store=Store(path)))
     run = first.run("kept", "ring", "ramp")
-    later = Visitor(Runner(store=Store(path)), **first.state.linked())
+    later = Guest(Runner(store=Store(path)), **first.state.linked())
     later.runs.open()
     later.settle()
     assert later.runs.run.id == run.id
@@ -183,12 +165,12 @@ def test_a_link_brings_images_back_after_a_restart(tmp_path):
 
 def test_an_image_that_is_gone_is_said_and_can_be_left_out_or_added_again(tmp_path):
     path = tmp_path / "runs.sqlite"
-    first = Visitor(Runner(store=Store(path)))
+    first = Guest(Runner(store=Store(path)))
     run = first.run("gone", "ring")
     store = Store(path, kept_bytes=0)
     store.put(RunSpec("m", "w", "x", ("aa",)), {"aa": ("other", b"pushes the ring out")})
     for again in (False, True):
-        later = Visitor(Runner(store=store), **first.state.linked())
+        later = Guest(Runner(store=store), **first.state.linked())
         later.runs.open()
         assert not later.started
         assert "The image of this run is no longer kept here" in later.runs.problem
@@ -198,9 +180,9 @@ def test_an_image_that_is_gone_is_said_and_can_be_left_out_or_added_again(tmp_pa
 
 
 def test_a_link_from_elsewhere_says_that_more_than_its_prompt_belongs_to_it():
-    link = Visitor(Runner())
+    link = Guest(Runner())
     link.run("far away", "ring")
-    other = Visitor(Runner(), **link.state.linked())
+    other = Guest(Runner(), **link.state.linked())
     other.runs.open()
     other.settle()
     assert other.runs.run.spec.images == ()
@@ -209,7 +191,7 @@ def test_a_link_from_elsewhere_says_that_more_than_its_prompt_belongs_to_it():
 
 
 def test_going_back_takes_the_images_along(runner):
-    visitor = Visitor(runner)
+    visitor = Guest(runner)
     first = visitor.run("back", "ring")
     then = visitor.state.linked()
     visitor.runs.remove(0)
@@ -221,7 +203,7 @@ def test_going_back_takes_the_images_along(runner):
 
 
 def test_the_tower_of_a_model_that_read_only_text_is_random(runner):
-    run = Visitor(runner).run("tower", "ring")
+    run = Guest(runner).run("tower", "ring")
     assert run.random_weights
     assert run.random_tower
     assert torch.isfinite(torch.from_numpy(run.images[0].stages)).all()

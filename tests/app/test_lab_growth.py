@@ -1,34 +1,17 @@
 """Going on from a run on the page: where a prompt is cut, and what the browser may ask for."""
 
-import asyncio
-
 import pytest
 
 from app.parts import lab_growth
-from app.runner import Runner
-from app.runs import Runs
-from app.state import State
+from tests.app.visitor import Visitor
 
 
-@pytest.fixture(scope="module")
-def runner():
-    runner = Runner(("k3-random",))
-    yield runner
-    runner.close()
-
-
-class Visitor:
+class Guest(Visitor):
     """A visitor who has run a prompt."""
 
     def __init__(self, runner, prompt):
-        self.state, self.started = State(), []
-        self.runs = Runs(self.state, runner, self.started.append)
-        self.runs.start("k3-random", prompt)
-        self.settle()
-
-    def settle(self):
-        while self.started:
-            asyncio.run(self.started.pop(0)())
+        super().__init__(runner)
+        self.run(prompt)
 
     def ask(self, **data):
         assert lab_growth.told(self.runs, data)
@@ -41,7 +24,7 @@ def ids(run):
 
 
 def test_a_picked_token_follows_the_one_it_was_offered_after(runner):
-    visitor = Visitor(runner, "pick")
+    visitor = Guest(runner, "pick")
     first = visitor.ask(pick=65, after=3)
     assert (first.spec.prompt, first.spec.more) == ("pick", (65,))
     assert visitor.ask(pick=66, after=4).spec.more == (65, 66)
@@ -51,17 +34,17 @@ def test_a_picked_token_follows_the_one_it_was_offered_after(runner):
 
 
 def test_a_cut_inside_a_character_keeps_its_bytes_as_added_tokens(runner):
-    visitor = Visitor(runner, "a月b")
+    visitor = Guest(runner, "a月b")
     before = ids(visitor.runs.run)
     run = visitor.ask(pick=65, after=2)
     assert run.spec.prompt == "a"
     assert ids(run) == [*before[:3], 65]
     with pytest.raises(ValueError, match="no text that ends"):
-        lab_growth.cut(Visitor(runner, "月").runs.run, runner.tokenizer("k3-random"), 0)
+        lab_growth.cut(Guest(runner, "月").runs.run, runner.tokenizer("k3-random"), 0)
 
 
 def test_tokens_are_added_and_taken_back(runner):
-    visitor = Visitor(runner, "back")
+    visitor = Guest(runner, "back")
     run = visitor.ask(add=3, temperature=0.7, seed=2)
     assert len(run.spec.more) == 3
     said = lab_growth.about(run)
@@ -82,14 +65,14 @@ def test_tokens_are_added_and_taken_back(runner):
     ],
 )
 def test_what_cannot_be_added_is_said(runner, bad):
-    visitor = Visitor(runner, "bad")
+    visitor = Guest(runner, "bad")
     before = visitor.runs.run
     assert visitor.ask(**bad) is before
     assert visitor.runs.problem
 
 
 def test_other_messages_are_left_to_others(runner):
-    visitor = Visitor(runner, "else")
+    visitor = Guest(runner, "else")
     assert not lab_growth.told(visitor.runs, {"token": 1})
     assert not lab_growth.told(visitor.runs, {"pick": 1, "after": 99})
     assert not lab_growth.told(visitor.runs, {"back": 1})

@@ -4,20 +4,12 @@ import pytest
 
 from app import lab_changes, lab_words
 from app.lab_views import VIEWS, At
-from app.runner import Runner
 from model.config import Config
 from model.intervene import Intervention
 from model.presets import preset
 
 TEXT = "words about words"
 ZERO = '[{"do":"zero","layer":3,"place":"attention","what":"sublayer"}]'
-
-
-@pytest.fixture(scope="module")
-def runner():
-    runner = Runner()
-    yield runner
-    runner.close()
 
 
 @pytest.fixture(scope="module")

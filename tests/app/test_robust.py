@@ -1,6 +1,5 @@
 """Many visitors, many runs, broken weights, odd text: each run is right, apart, and leaves nothing behind."""
 
-import asyncio
 import gc
 import sys
 import threading
@@ -13,32 +12,11 @@ from app.job import Cancelled, Job
 from app.parts.dock import result
 from app.runner import Runner
 from app.runs import Runs
-from app.state import State
 from model import load
 from model.generate import Sampling, generate
+from tests.app.visitor import Visitor
 
 BAND = 24 * 2**20  # bytes by which memory may differ after many runs; each of them kept would be 100 MB
-
-
-@pytest.fixture(scope="module")
-def runner():
-    runner = Runner(("k3-random",))
-    yield runner
-    runner.close()
-
-
-class Visitor:
-    """A state and its runs, each in an event loop of its own, as in a session."""
-
-    def __init__(self, runner):
-        self.state, self.started = State(), []
-        self.runs = Runs(self.state, runner, self.started.append)
-
-    def run(self, prompt: str):
-        self.runs.start("k3-random", prompt)
-        while self.started:
-            asyncio.run(self.started.pop(0)())
-        return self.runs.run
 
 
 def hooks(runner) -> int:

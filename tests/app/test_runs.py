@@ -1,37 +1,17 @@
 """What one visitor runs, and how it follows the link."""
 
-import asyncio
-
 import pytest
 
 from app.parts.dock import result
 from app.pieces import chip
 from app.runner import Runner
-from app.runs import Runs, summary
+from app.runs import summary
 from app.spec import RunSpec
 from app.state import State
 from app.store import Store
 from app.worker import LIMIT
 from model.tokenizer import ByteTokenizer
-
-
-class Visitor:
-    """A state and its runs; `settle` lets everything that was started come to its end."""
-
-    def __init__(self, runner, **link):
-        self.state, self.started = State(**link), []
-        self.runs = Runs(self.state, runner, self.started.append)
-
-    def settle(self):
-        while self.started:
-            asyncio.run(self.started.pop(0)())
-
-
-@pytest.fixture(scope="module")
-def runner():
-    runner = Runner(("k3-random",))
-    yield runner
-    runner.close()
+from tests.app.visitor import Visitor
 
 
 def test_a_run_fills_the_state_in_one_step(runner):

@@ -1,0 +1,12 @@
+"""The runner that tests of what is run share, one per file."""
+
+import pytest
+
+from app.runner import Runner
+
+
+@pytest.fixture(scope="module")
+def runner():
+    runner = Runner(("k3-random",))
+    yield runner
+    runner.close()

@@ -4,6 +4,7 @@ import panel as pn
 
 from app.gallery import examples
 from app.parts.dock import read
+from app.parts.images import later
 from app.parts.lab_room import Room
 from app.runs import Runs
 
@@ -52,8 +53,3 @@ def example_button(runs: Runs) -> pn.widgets.Button:
     button.stylesheets = [read("lab.css")]
     button.on_click(lambda _event: runs.start(runs.model, first.prompt))
     return button
-
-
-def later(work) -> None:
-    """Change Bokeh's models under the document's lock, whichever thread asks."""
-    pn.state.execute(work, schedule=True)

@@ -12,8 +12,6 @@ from app.picture_files import MIME, file_of
 from app.state import State
 from model.measure.picture import Picture
 
-TokenAt = Callable[[int], int]
-
 
 class Place:
     """Shows one picture of a slot at a time; tells what was chosen, saves it as it is shown."""

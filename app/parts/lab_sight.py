@@ -1,13 +1,13 @@
 """What one look at the Lab depends on, and what is made for it: words, pictures, and where lines stand."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from app import html, lab_words
 from app.fit import Pairs
+from app.forward import Run, Whole
 from app.lab_views import At, Choice, Slot, draw, draw_difference
-from app.runner import Run, Whole
 from model.measure.picture import Picture
 
 
@@ -59,17 +59,13 @@ def shared(sight: Sight) -> np.ndarray:
 
 def marks(sight: Sight, picture: Picture) -> tuple[int | None, int | None]:
     """Row and column of a picture at which the chosen token, head or layer is."""
-    columns = np.flatnonzero(shared(sight) == sight.at.token)  # none when only one run has the token
-    return _marks(picture, replace(sight.at, token=int(columns[0]) if columns.size else -1))
-
-
-def _marks(picture: Picture, at: At) -> tuple[int | None, int | None]:
-    """Row and column at which the chosen token, head or layer is."""
+    at, columns = sight.at, np.flatnonzero(shared(sight) == sight.at.token)
+    token = int(columns[0]) if columns.size else None  # none when only one run has the token
     top, bottom, left, right = picture.numbers
     ends = ((picture.down, top, bottom, picture.rows), (picture.across, left, right, picture.columns))
     found = []
     for word, first, last, names in ends:
-        number = {"token": at.token, "head": at.head}.get(word.rpartition(" ")[2])
+        number = {"token": token, "head": at.head}.get(word.rpartition(" ")[2])
         if word == "layer" and at.layer is not None:
             number = next((first + i for i, n in enumerate(names) if n.endswith(f" {at.layer}")), None)
         found.append(number if number is not None and first <= number <= last else None)

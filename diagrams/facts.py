@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 
 from diagrams import code, formula, spec
-from diagrams.instances import instances, is_parameter, layer_of, parameters, resolve
+from diagrams.instances import instances, layer_of, of_all_layers, parameters
 from diagrams.records import BlockFacts, Row, SymbolFact
 from diagrams.shapes import Step
 from diagrams.sources import source_of
@@ -13,7 +13,7 @@ from model import meta
 from model.accounting import Totals, count, totals
 from model.config import Config
 from model.kimi_k3 import KimiK3
-from model.tensors import Layout
+from model.tensors import Entry, Layout
 
 # what concrete shapes are shown for: batch, length, and one image of N patches that becomes M rows
 STEP = Step()
@@ -243,12 +243,8 @@ class Facts:
         return text if many == len(layers) else f"{many // len(layers)} {text}"
 
     def _tensors(self, block: Block, path: str, named: bool) -> list[tuple[str, tuple[int, ...], int]]:
-        rows = []
-        for leaf in block.leaves:
-            full = resolve(path, leaf)
-            if is_parameter(self.model, full):
-                rows.append(_tensor(full, tuple(self.model.get_parameter(full).shape), named))
-        return rows
+        entries = [self.layout.entries[p] for p in parameters(self.model, block, path)]
+        return [_tensor(entry, named) for entry in entries]
 
 
 def ranges(numbers: list[int]) -> str:
@@ -262,15 +258,10 @@ def ranges(numbers: list[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
-def _tensor(path: str, shape: tuple[int, ...], named: bool) -> tuple[str, tuple[int, ...], int]:
+def _tensor(entry: Entry, named: bool) -> tuple[str, tuple[int, ...], int]:
     """Official name with L for the layer (its number when `named`) and E for the expert; shape; elements."""
-    layer = layer_of(path)
-    name = path if layer is None or named else path.replace(f".layers.{layer}.", ".layers.L.")
-    name = name.replace(".blocks.0.", ".blocks.N.")
-    elements = 1
-    for n in shape:
-        elements *= n
-    if ".experts." in name:
+    name = entry.name if named else of_all_layers(entry.name)
+    if entry.experts:
         base, _, last = name.rpartition(".")
-        return f"{base}.E.{last}.weight, E = 0..{shape[0] - 1}", shape[1:], elements
-    return name, shape, elements
+        name = f"{base}.E.{last}.weight, E = 0..{entry.experts - 1}"
+    return name, entry.shape, entry.parameters

@@ -8,9 +8,10 @@ from diagrams.facts import STEP, Facts
 from diagrams.operations import types
 from diagrams.shapes import Step
 from diagrams.stack import EARLIER, LATER
+from model.tensors import SIZE
 
 NAMES = {"I64": "int64", "I32": "int32"}
-WIDTHS = {"I64": 8, "I32": 4, "F64": 8, "F32": 4, "BF16": 2, "F16": 2}
+WIDTHS = SIZE | {"I64": 8, "I32": 4}
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,11 @@ def layer_of(path: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def of_all_layers(name: str) -> str:
+    """A name for all layers at once: "layers.L.self_attn.o_proj.weight"."""
+    return re.sub(r"\.(layers|blocks)\.\d+\.", r".\1.L.", name)
+
+
 @lru_cache(maxsize=512)
 def _instances(
     model: KimiK3, at: tuple[str, ...], of: tuple[str, ...], leaves: tuple[str, ...]

@@ -1,5 +1,6 @@
 """What a block does, operation by operation: recorded from the code that runs, and told by block."""
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +12,7 @@ from diagrams.facts import Facts
 from diagrams.instances import exists, is_parameter, parameters, resolve
 from diagrams.recording import Event
 from diagrams.spec import Block
+from model.tensors import NAMES
 
 WORDS = {
     "mm": "matmul", "bmm": "matmul", "_softmax": "softmax", "silu": "SiLU", "gelu": "GELU",
@@ -18,8 +20,7 @@ WORDS = {
     "kda": "delta rule", "new_zeros": "zeros", "zeros_like": "zeros", "arange": "positions", "gt": ">",
     "masked_fill": "mask", "masked_fill_": "mask", "upsample_bilinear2d": "resize", "neg": "−",
 }  # fmt: skip
-TYPES = {torch.bfloat16: "BF16", torch.float16: "F16", torch.float32: "F32", torch.float64: "F64"}
-TYPES |= {torch.int64: "I64", torch.int32: "I32"}
+TYPES = {getattr(torch, name): dtype for name, dtype in (NAMES | {"int64": "I64", "int32": "I32"}).items()}
 SIGNS = {"mul": "×", "div": "÷", "add": "+", "add_": "+", "sub": "−", "pow": "power"}
 Place = tuple[str, str]  # block and instance
 
@@ -137,9 +138,9 @@ class _Telling:
         )
 
     def _shape(self, event: Event, block: str) -> str:
-        shape = recording.axes(event.shape)
+        axes = recording.axes(event.shape)
         mix = "AttnResMix" in self.facts.blocks[block].of  # how many it mixes depends on the layer
-        return shape.replace("[B, T, 2", "[B, T, candidates") if mix else shape
+        return re.sub(r"^\[B, T, 2\b", "[B, T, candidates", axes) if mix else axes
 
     def _reads(self, event: Event, place: Place, ids: dict[Event, str], leaves: dict[str, str]):
         for source, left in zip(event.reads, event.through, strict=True):

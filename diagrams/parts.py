@@ -1,12 +1,11 @@
 """What a block opens to: the tensors it owns and the operations it does, as boxes and arrows."""
 
-import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from diagrams import spec
 from diagrams.facts import Facts
-from diagrams.instances import is_parameter, layer_of, resolve
+from diagrams.instances import is_parameter, layer_of, of_all_layers, resolve
 from diagrams.numbers import short, size
 from diagrams.operations import Op, operations
 from model.tensors import Stored
@@ -123,11 +122,6 @@ def _tensor(facts: Facts, path: str, instances: int, layer: int | None) -> Tenso
     if layer is None:
         stored = tuple(replace(t, name=of_all_layers(t.name)) for t in stored)
     return Tensor(short_name(path), stored, max(entry.experts, 1), instances, entry.parameters)
-
-
-def of_all_layers(name: str) -> str:
-    """A tensor's name for all layers at once: "layers.L.self_attn.o_proj.weight"."""
-    return re.sub(r"\.(layers|blocks)\.\d+\.", r".\1.L.", name)
 
 
 def short_name(path: str) -> str:

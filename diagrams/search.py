@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from diagrams import code, formula
 from diagrams.facts import Facts
-from diagrams.instances import parameters, points, resolve
-from diagrams.parts import of_all_layers, short_name
+from diagrams.instances import of_all_layers, parameters, points, resolve
+from diagrams.parts import short_name
 from diagrams.spec import Block
 
 LIMIT, BEFORE, AFTER = 12, 32, 72  # hits; characters of a long text around what was found
@@ -61,8 +61,8 @@ def index(model: str) -> tuple[Entry, ...]:
 def _entries(facts: Facts, block: Block) -> list[Entry]:
     path = facts.instances(block)[0]
     found = [(0, "title", block.title), (1, "name", block.id)]
-    named = {name: short_name(name) for name in parameters(facts.model, block, path)}
-    found += [(1, "tensor", of_all_layers(name), part) for name, part in named.items()]
+    stored = {p: facts.layout.entries[p].name for p in parameters(facts.model, block, path)}
+    found += [(1, "tensor", of_all_layers(name), short_name(p)) for p, name in stored.items()]
     found += [(2, "point", of_all_layers(name)) for name in points(facts.model, block, path)]
     found += [(2, "class", name) for name in block.of]
     found += [(3, "symbol", f"{_plain(s.symbol)}: {_meant(s.is_, path)}{s.text}") for s in block.symbols]

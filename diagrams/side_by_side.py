@@ -53,9 +53,8 @@ def _difference(a: Facts, b: Facts, block: str) -> str:
     if _construction(a, block) != _construction(b, block):
         return "other"
     one, two = a.block(block), b.block(block)
-    if (one.sub, one.per_instance, one.outputs) != (two.sub, two.per_instance, two.outputs):
-        return "size"
-    return "same" if one.total == two.total else "size"
+    sizes = [(x.sub, x.per_instance, x.total, x.outputs) for x in (one, two)]
+    return "same" if sizes[0] == sizes[1] else "size"
 
 
 def _construction(facts: Facts, block: str) -> tuple:

@@ -5,11 +5,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from assets import ROOT
-from diagrams import check, code, cost, derivation, formula, graph, search, spec, symbols
+from diagrams import check, code, cost, derivation, formula, graph, parts, search, spec, symbols
 from diagrams.compare import facts_of, read_config
 from diagrams.cost import Point
 from diagrams.facts import Facts
-from diagrams.instances import exists, is_parameter, parameters, points, probes, resolve
+from diagrams.instances import is_parameter, parameters, points, probes, resolve
 from model.presets import DRAWN
 from model.tracing import record, watch
 
@@ -130,12 +130,14 @@ def test_a_config_that_somebody_brings_is_drawn():
     assert "[B, T, d] [1, 17, 2048]" in {" ".join(e["label"]) for e in drawn["edges"]}
 
 
-def test_every_output_is_there(linear):
-    for block in linear.blocks.values():
-        path = linear.instances(block)[-1]
-        for point, shape in block.out.items():
-            assert exists(linear.model, resolve(path, point)), (block.id, point)
-            formula.shape(shape, linear.sizes)
+def test_tensors_have_the_names_and_types_that_the_notes_say(linear):
+    named = [t for block in linear.blocks for t in linear.block(block).tensors]
+    assert all(name.startswith("model.") or name == "lm_head.weight" for name, _, _ in named)
+    stored = {(t.id, t.stored[0].dtype) for b in linear.blocks for t in parts.parts(linear, b).tensors}
+    assert {name for name, dtype in stored if dtype == "F32"} == {"A_log", "dt_bias"}
+    assert {dtype for _, dtype in stored} == {"BF16", "F32"}
+    first = search.search(linear, "q_conv1d.weight")[0]
+    assert "".join(first.text) == "model.layers.L.self_attn.q_conv1d.weight"
 
 
 def test_what_only_k3_has_is_absent(linear):

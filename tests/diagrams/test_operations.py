@@ -1,8 +1,11 @@
 """What a block opens to is what its code does: recorded operations against formulas, tensors and arrows."""
 
+from dataclasses import replace
+
 import pytest
 
 from diagrams import formula, graph, operations, parts, recording, spec
+from diagrams.compare import facts_of
 from diagrams.facts import Facts
 from diagrams.instances import parameters
 
@@ -77,6 +80,13 @@ def test_all_open_every_box_is_drawn_and_every_arrow_meets_operations(facts):
         assert {f"{block}/{name}" for name in parts.known(facts, block)} <= drawn
     ends = {end for e in scene["edges"] for member in e["members"] for end in member}
     assert not ends & set(opened), "an arrow that ends at the border of an open block"
+
+
+def test_a_mix_names_its_candidates_and_leaves_a_width_that_begins_alike():
+    facts = facts_of(replace(Facts.of("k3-random").config, d=256), "mine")
+    shapes = {op.id: op.shape for op in operations.operations(facts)["attn_mix"]}
+    assert shapes["stack1"] == "[B, T, candidates, 256]"
+    assert shapes["sum2"] == "[B, T, 256]"
 
 
 def test_the_axes_that_depend_on_the_input_are_named():

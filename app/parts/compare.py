@@ -88,7 +88,7 @@ class CompareView(Ordered):
             self.show()
         elif isinstance(text := data.get("config"), str):
             self._bring(text, str(data.get("name", ""))[:60] or "config.json")
-        elif data.get("toggle") in spec.blocks():
+        elif data.get("toggle") in tuple(spec.blocks()):
             state.toggle(data["toggle"])
         elif data.get("select") in ("", *Facts.of(state.model).blocks):
             state.param.update(select=data["select"], part="")

@@ -35,7 +35,7 @@ class Controls(JSComponent):
             if data["n"] < self._newest:
                 return  # server threads may turn two key presses around: the later one counts
             self._newest = data["n"]
-        if isinstance(data, dict) and data.get("picture") in picture.FORMATS:
+        if isinstance(data, dict) and data.get("picture") in tuple(picture.FORMATS):
             self._picture(data["picture"])
         for name, act in (("go", self._go), ("find", self._find), ("choose", self._choose)):
             if isinstance(data, dict) and isinstance(data.get(name), str):

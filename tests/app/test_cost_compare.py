@@ -141,6 +141,14 @@ def test_a_broken_file_leaves_what_was_there_and_is_said(text):
     assert view.results == before
 
 
+@pytest.mark.parametrize("odd", [{"toggle": ["kda"]}, {"toggle": {}}, {"select": ["kda"]}, {"with": []}, []])
+def test_a_message_of_another_kind_changes_nothing(odd):
+    state = State(view="compare")
+    view, before = CompareView(state), dict(state.param.values())
+    view._handle_msg(odd)
+    assert dict(state.param.values()) == before
+
+
 def test_a_model_beside_itself_has_no_difference():
     assert "No field differs" in compare.named("k3-random", "k3-random")
 

@@ -75,10 +75,11 @@ def dock(runs: Runs) -> Dock:
         models=[[name, label(runs, name)] for name in runs.runner.names],
         examples=[{"name": e.name, "href": e.link, "place": e.place, "look": e.look} for e in examples()],
         samples=[list(item) for item in SAMPLES.items()],
-        **_values(runs),
+        **{name: value for read, _ in FOLLOWED for name, value in read(runs).items()},
+        **_follows(state),
     )
-    watched = ["busy", "progress", "problem", "run", "images"]
-    runs.param.watch(lambda *_: shown.param.update(**_values(runs)), watched)
+    for read, watched in FOLLOWED:
+        runs.param.watch(lambda *_, read=read: shown.param.update(**read(runs)), watched)
     state.param.watch(lambda *_: shown.param.update(**_follows(state)), ["token", "view"])
     if pn.state.curdoc is not None:
         pn.state.on_session_destroyed(lambda _context: runs.stop())
@@ -97,24 +98,26 @@ def label(runs: Runs, name: str) -> str:
     return f"{name} (random weights)" if runs.runner.random_weights(name) else name
 
 
-def _values(runs: Runs) -> dict:
+def _now(runs: Runs) -> dict:
+    """What changes many times while a run is on its way: little."""
     return {
         "model_name": runs.model,
         "prompt": runs.prompt,
         "busy": runs.busy,
         "progress": runs.progress,
-        "images": _images(runs),
         "problem": runs.problem,
-        "result": {} if runs.run is None else result(runs.run),
-        **_follows(runs.state),
     }
+
+
+def _result(runs: Runs) -> dict:
+    return {"result": {} if runs.run is None else result(runs.run)}
 
 
 def _follows(state: State) -> dict:
     return {"token": state.token, "beside_lab": state.view == "lab"}
 
 
-def _images(runs: Runs) -> list[dict]:
+def _images(runs: Runs) -> dict:
     """The images before the prompt; `rows` is 0 when the model takes none."""
     vit = runs.runner.config(runs.model).vision
     shown = []
@@ -131,7 +134,15 @@ def _images(runs: Runs) -> list[dict]:
                 "large": rows > LIMIT // 2,
             }
         )
-    return shown
+    return {"images": shown}
+
+
+# what is read of the runs, and the fields whose change asks for it
+FOLLOWED = (
+    (_now, ["busy", "progress", "problem"]),
+    (_result, ["run"]),
+    (_images, ["images", "model"]),
+)
 
 
 def result(run: Run) -> dict:

@@ -67,14 +67,10 @@ def generate(
 
     ValueError when the logits are not finite: it names the first block that produced NaN or infinity.
     """
-    sampling = sampling or Sampling()
-    stop, session, ids = set(stop), Session(model), list(ids)
-    for _ in range(tokens):
-        logits = session.run(ids)
-        _refuse_bad(model, torch.tensor([ids]), logits)
-        ids.append(choose(logits, sampling, sampling.generator(len(ids))))
-        yield ids[-1]
-        if ids[-1] in stop:
+    prompt, stop = check_ids(model, torch.tensor([ids]))[0], set(stop)
+    for new, _ in steps(model, prompt, tokens=tokens, sampling=sampling):
+        yield new
+        if new in stop:
             return
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.measure import attention, depth, kda, memory, overlap, routing
+from model.measure import attention, depth, kda, overlap, routing
 from model.measure.head_views import square
 from model.measure.picture import Picture
 from model.measure.views import Measured, chosen, layer_names, there
@@ -149,9 +149,7 @@ def _rank(run: Measured, at: Where) -> Picture:
 
 
 def _state(run: Measured, at: Where) -> Picture:
-    image = memory.state_after(
-        run, chosen(at.layer, kda.kda_layers(run), "linear attention"), at.head, at.token
-    )
+    image = run.kda.state(at.layer, at.head, at.token)
     title = f"Memory of layer {at.layer}, head {at.head}, after token {at.token}"
     return Picture(title, image, "key channel", "value channel", "value", meaning="signed", source=run.source)
 

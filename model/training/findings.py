@@ -157,9 +157,7 @@ def _best_head(runs: list[tuple[Trace, Tensor, Tensor]]) -> dict:
 
 def nonsense(tokenizer, random: Random) -> tuple[list[int], int]:
     """Three copies of at most 16 tokens of words that are none."""
-    syllable = lambda: random.choice("bdfgklmnprst") + random.choice("aeiou")  # noqa: E731
-    words = ["".join(syllable() for _ in range(random.randint(1, 3))) for _ in range(8)]
-    once = tokenizer.encode("".join(f" {word}" for word in words))[:16]
+    once = tokenizer.encode("".join(f" {word}" for word in tasks.nonsense(random, 8)))[:16]
     return once * 3, len(once)
 
 

@@ -111,6 +111,11 @@ def _random_words(random: Random, count: int) -> list[str]:
         return random.sample(_nouns("objects") + _nouns("animals") + _adjectives(), count)
     if kind == 2:
         return random.sample(_LETTERS, count)
+    return nonsense(random, count)
+
+
+def nonsense(random: Random, count: int) -> list[str]:
+    """Words that are none, of one to three syllables."""
     syllable = lambda: random.choice("bdfgklmnprst") + random.choice("aeiou")  # noqa: E731
     return ["".join(syllable() for _ in range(random.randint(1, 3))) for _ in range(count)]
 

@@ -1,5 +1,6 @@
 """The prompts that the page offers: each is a link, runs, and has the view that it names."""
 
+import numpy as np
 import pytest
 
 from app import link
@@ -37,9 +38,8 @@ def test_it_runs_and_what_it_names_can_be_drawn(example):
     name, _, layer = values["lab"].partition(":")
     view = VIEWS[name]
     assert 2 <= run.length <= LIMIT
-    assert chosen_layer(view, run.config, int(layer or -1)) == (
-        int(layer) if layer else chosen_layer(view, run.config)
-    )
+    if layer:  # it is one that the view has
+        assert chosen_layer(view, run.config, int(layer)) == int(layer)
     token = run.length - 1 if values["token"] is None else values["token"]
     head = (values["head"] or 0) if view.heads(run.config) else None
     at = At(chosen_layer(view, run.config, int(layer or -1)), head, token)
@@ -48,6 +48,34 @@ def test_it_runs_and_what_it_names_can_be_drawn(example):
         assert draw(run, slot, wanted[0], at).image.size
     chosen = {c.key for slot in view.slots for c in slot.choices}
     assert set(values["plots"]) <= chosen
+
+
+def told(name: str):
+    """The example of that name, and its pass."""
+    example = next(e for e in examples() if e.name == name)
+    return example, lab(example.prompt, example.model, loads(example.values["changes"]))
+
+
+def test_brackets_go_to_the_same_experts():
+    example, run = told("Brackets")
+    load = run.routing.load(4)
+    assert "layer 4" in example.look
+    assert (np.sort(load)[-3:] > 3 * load.mean()).all()
+
+
+def test_characters_never_read_are_not_expected():
+    _, run = told("Characters it never read")
+    assert (run.lens.tokens.prob[1:] < 0.05).mean() > 0.9
+
+
+def test_after_two_numbers_only_a_new_ten_surprises():
+    _, run = told("Counting")
+    likely = run.lens.tokens.prob > 0.5
+    third = 7  # tokens of " 40 42 ": a space and every digit are one each
+    assert "".join(run.pieces[:third]) == " 40 42 "
+    unlikely = [i for i in range(third, run.length) if not likely[i]]
+    assert ["".join(run.pieces[i : i + 2]) for i in unlikely] == ["50"]
+    assert not likely[[1, 2, 5]].any()
 
 
 def test_a_run_knows_whether_it_is_an_example():

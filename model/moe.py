@@ -12,7 +12,7 @@ from model.tracing import Probe
 
 
 class Router(nn.Module):
-    """Score every expert for each token and keep the best `top_k`."""
+    """Score every expert for each token and keep the best top_k."""
 
     def __init__(self, c: Config):
         super().__init__()

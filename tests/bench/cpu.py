@@ -32,7 +32,7 @@ QUICK_MOE = [(16, 4, 64, 64, 1), (16, 4, 64, 64, 128), (896, 16, 128, 128, 1), (
 FULL_MOE = [(*size[:4], n) for size in (QUICK_MOE[0], QUICK_MOE[2]) for n in (1, 16, 128, 2048)]
 LONGEST_LOOP = 3.3e9  # state elements that the float64 recurrence visits; beyond that, float64 chunks
 ONCE = {True: 800, False: 6000}  # milliseconds beyond which one call has to do, quick or not
-SLOW = "transformers chunk"  # up to a hundred times slower than the rest: not in a quick run
+SLOW = "transformers chunk"  # far slower than the rest: not in a quick run
 PATIENCE = 60  # seconds: what would take longer is left out
 
 

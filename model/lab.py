@@ -11,8 +11,9 @@ from model.intervene import Intervention
 from model.kimi_k3 import KimiK3
 from model.measure.stream import VIEWS, observe
 from model.presets import PRESETS
-from model.run import Run, pieces_of, tokenizer_named
+from model.run import Run, pieces_of
 from model.tokenizer import Tokenizer
+from model.tokenizers import tokenizer_of
 from model.trace import Trace, trace
 
 
@@ -30,7 +31,7 @@ def lab(
     """
     named = isinstance(model, str)
     loaded = load(model) if named else model
-    tokenizer = tokenizer_named(model if named else "", loaded.config.vocab)
+    tokenizer = _tokenizer(model, loaded.config.vocab) if named else None
     ids = _ids(prompt, tokenizer, loaded)
     changes = tuple(interventions)
     traced = sources_of(loaded, tokenizer, changes, sources or {})
@@ -61,9 +62,19 @@ def sources_of(
     }
 
 
+def _tokenizer(name: str, vocab: int) -> Tokenizer | None:
+    """None when the tokens of this model have no text here."""
+    try:
+        return tokenizer_of(name, vocab)
+    except ValueError:
+        return None
+
+
 def _ids(prompt: str | Tensor, tokenizer: Tokenizer | None, model: KimiK3) -> Tensor:
     if not isinstance(prompt, str):
         return torch.as_tensor(prompt)
     if tokenizer is None:
-        raise ValueError("this model has no tokenizer here; give ids instead of text")
+        raise ValueError(
+            "no tokenizer is known for this model; give ids instead of text, or the model by its name"
+        )
     return torch.tensor(tokenizer.encode(prompt) or [model.config.bos])

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from assets import ROOT
 from model.config import Config
-from model.tokenizer import ByteTokenizer
 from model.vision_config import VisionConfig
 
 
@@ -18,32 +17,31 @@ def _official(name: str) -> Config:
 KIMI_K3 = replace(_official("kimi-k3"), a_log_stored=128)
 
 # Every size differs from every other, so that a swapped dimension cannot pass a test
-K3_RANDOM = replace(
+K3_TINY = replace(
     KIMI_K3,
     packed_experts=False,
     kinds=("kda", "kda", "kda", "mla", "kda", "kda", "kda", "mla", "mla"),
-    vocab=272, d=128, dense=352, block=4,
+    vocab=2048, d=128, dense=352, block=4,
     kda_heads=5, kda_head_dim=32, a_log_stored=8,
     heads=6, q_rank=112, kv_rank=80, nope_dim=40, shared_key_dim=16, v_dim=64,
     experts=18, top_k=3, expert_dim=120, latent=48,
-    max_positions=2048, bos=256, eos=257, pad=259, media_pad=ByteTokenizer.specials["<|media_pad|>"],
+    max_positions=2048, bos=2032, eos=2033, pad=2035, media_pad=2043,
     vision=VisionConfig(d=36, layers=3, heads=7, qkv=84, mlp=88, grid=10),
 )  # fmt: skip
-
-# the trained one: the same sizes, and a vocabulary that was learned
-K3_TINY = replace(K3_RANDOM, vocab=2048, bos=2032, eos=2033, pad=2035, media_pad=2043)
 
 KIMI_LINEAR = _official("kimi-linear-48b")
 K3_040B = _official("kimi-k3-0.40b")
 
 PRESETS = {
     "kimi-k3": KIMI_K3,
-    "k3-random": K3_RANDOM,
+    "k3-random": K3_TINY,  # the sizes of the trained one, its numbers drawn from a seed
     "kimi-linear-48b": KIMI_LINEAR,
     "kimi-k3-0.40b": K3_040B,
 }
 # checkpoints that ship with the program
 TRAINED = {"k3-tiny": ROOT / "k3-tiny"}
+# no files of their own: they read text as another model does
+READS_AS = {"k3-random": "k3-tiny"}
 # no weights at hand and too large to draw at random: shapes and counts, never a forward with numbers
 META_ONLY = ("kimi-k3", "kimi-linear-48b", "kimi-k3-0.40b")
 DRAWN = ("kimi-k3", "k3-tiny", "k3-random", "kimi-linear-48b", "kimi-k3-0.40b")

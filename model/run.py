@@ -17,8 +17,7 @@ from model.measure.routing_view import RoutingView
 from model.measure.stats import Statistics
 from model.measure.stream import VIEWS
 from model.measure.views import Measured, View
-from model.tokenizer import ByteTokenizer, Tokenizer
-from model.tokenizers import tokenizer_of
+from model.tokenizer import Tokenizer
 from model.trace import Trace
 from model.trace import trace as plain_trace
 
@@ -92,18 +91,7 @@ class Run(Measured):
 def trace(model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None, images=None) -> Run:
     """`model.trace.trace` whose result also shows itself, as far as it kept `points`."""
     found = plain_trace(model, ids, points, edits, on_point, images)
-    tokenizer = tokenizer_named("", model.config.vocab)
-    return Run(**vars(found), model=model, pieces=pieces_of(tokenizer, found.ids))
-
-
-def tokenizer_named(name: str, vocab: int) -> Tokenizer | None:
-    """Tokenizer of a model by name or folder ("": not known); None when its tokens have no text here."""
-    if not name:
-        return ByteTokenizer() if vocab == ByteTokenizer.vocab else None
-    try:
-        return tokenizer_of(name, vocab)
-    except ValueError:
-        return None
+    return Run(**vars(found), model=model, pieces=pieces_of(None, found.ids))
 
 
 def pieces_of(tokenizer: Tokenizer | None, ids: Tensor) -> list[str]:

@@ -1,4 +1,4 @@
-"""Text to ids and back. Bytes first: every string round-trips."""
+"""Text to ids and back, and a token as a person sees it."""
 
 import re
 from dataclasses import dataclass
@@ -85,19 +85,6 @@ class Tokenizer:
     def _special(self) -> re.Pattern:
         longest_first = sorted(self.specials, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
-
-
-class ByteTokenizer(Tokenizer):
-    """UTF-8 bytes as ids 0..255, then named special tokens."""
-
-    vocab = 256 + len(SPECIALS)
-    specials = {name: 256 + i for i, name in enumerate(SPECIALS)}  # noqa: RUF012
-
-    def plain(self, text: str) -> list[int]:
-        return list(text.encode("utf-8", "surrogatepass"))
-
-    def raw(self, i: int) -> bytes:
-        return bytes([i])
 
 
 def printable(raw: bytes) -> str:

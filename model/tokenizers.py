@@ -4,24 +4,23 @@ from pathlib import Path
 
 from model.bpe import BpeTokenizer
 from model.named import folder_of
+from model.presets import READS_AS
 from model.tiktoken_file import FILE, TiktokenTokenizer
-from model.tokenizer import ByteTokenizer, Tokenizer
+from model.tokenizer import Tokenizer
 
 OWN = "tokenizer.json"
 
 
 def tokenizer_of(source: str | Path, vocab: int) -> Tokenizer:
-    """The tokenizer in a model's folder, or bytes for a model with just that vocabulary.
+    """The tokenizer in a model's folder, or in that of the model it reads as.
 
     ValueError when there is none, or when it has ids that a model of `vocab` rows does not know.
     """
-    folder = folder_of(source)
+    folder = folder_of(READS_AS.get(str(source), source))
     if (folder / FILE).exists():
         found = TiktokenTokenizer.load(folder)
     elif (folder / OWN).exists():
         found = BpeTokenizer.load(folder / OWN)
-    elif vocab == ByteTokenizer.vocab:
-        found = ByteTokenizer()
     else:
         raise ValueError(
             f"{source} has no tokenizer here ({FILE} or {OWN} in its folder; vocabulary {vocab:,}); give ids"

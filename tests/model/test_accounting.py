@@ -42,7 +42,7 @@ def test_subtotals_are_those_of_the_tensor_census(full):
 
 
 def test_the_small_model_stays_small(tiny):
-    assert 3_000_000 < count(tiny) < 5_000_000
+    assert 3_000_000 < count(tiny) < 5_500_000
 
 
 class Odd(nn.Module):

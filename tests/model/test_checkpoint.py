@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from model import load, open_checkpoint, save_pretrained
 from model.init import random_model
 from model.moe_packed import PackedExperts
-from model.presets import K3_RANDOM
+from model.presets import K3_TINY
 
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
 LAYER = "language_model.model.layers."
@@ -27,7 +27,7 @@ def folder(data, tmp_path):
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory):
     """A small model in the storage of the release: bfloat16, MXFP4 experts, one shard a layer or so."""
-    c = replace(K3_RANDOM, kinds=("kda", "mla", "kda"), latent=64, expert_dim=96, packed_experts=True)
+    c = replace(K3_TINY, kinds=("kda", "mla", "kda"), latent=64, expert_dim=96, packed_experts=True)
     path = tmp_path_factory.mktemp("packed")
     save_pretrained(random_model(c), path, torch.bfloat16, packed=True, shard_bytes=600_000)
     return path

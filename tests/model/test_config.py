@@ -5,8 +5,9 @@ import json
 import pytest
 
 from assets import ROOT
+from model.checkpoint import read_config
 from model.config import Config
-from model.presets import K3_RANDOM, K3_TINY, KIMI_K3, preset
+from model.presets import K3_TINY, KIMI_K3, PRESETS, TRAINED, preset
 
 
 @pytest.fixture
@@ -78,8 +79,8 @@ def test_a_number_of_the_wrong_kind_is_refused(official):
         Config.from_official(official)
 
 
-@pytest.mark.parametrize("c", [K3_RANDOM, K3_TINY], ids=["k3-random", "k3-tiny"])
-def test_sizes_of_the_small_model_differ_pairwise(c):
+def test_sizes_of_the_small_model_differ_pairwise():
+    c = K3_TINY
     sizes = {k: v for k, v in c.sizes().items() if isinstance(v, int)}
     ids = ("bos", "eos", "pad", "media_pad")
     counts = ("max_positions", "dense_layers", "block", "a_log_stored")
@@ -100,6 +101,10 @@ def test_sizes_of_the_small_model_differ_pairwise(c):
         "vit_merged": c.vision.merge**2 * c.vision.d,
     }
     assert len(set(sizes.values())) == len(sizes), sorted(sizes.items(), key=lambda kv: kv[1])
+
+
+def test_the_random_model_is_the_trained_one_before_training():
+    assert PRESETS["k3-random"] == preset("k3-tiny") == read_config(TRAINED["k3-tiny"])
 
 
 def test_candidates_of_the_mixes_follow_the_release():

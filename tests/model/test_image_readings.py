@@ -9,14 +9,14 @@ from model import trace
 from model.images import prepare, prompt_text
 from model.measure import images as module
 from model.measure.images import image_readings
-from model.tokenizer import ByteTokenizer
+from model.tokenizers import tokenizer_of
 
 
 @pytest.fixture(scope="module")
 def seen(tiny):
     """A trace of two pictures and a text, and its readings."""
     pictures = [samples.ring(), samples.shapes().crop((0, 0, 60, 50))]
-    tokenizer = ByteTokenizer()
+    tokenizer = tokenizer_of("k3-random", tiny.config.vocab)
     ids = tokenizer.encode(prompt_text(pictures), specials=True) + tokenizer.encode("and why?")
     images = prepare(pictures, tiny.config.vision)
     passed = trace(tiny, torch.tensor(ids), images=images)

@@ -25,6 +25,7 @@ from model.measure.plots import PLOTS
 from model.measure.stream import VIEWS, observe
 from model.presets import KIMI_LINEAR
 from model.run import trace
+from model.tokenizers import tokenizer_of
 from model.tracing import watch
 
 PROMPT = "Hi <b>&\n你👩‍👩‍👧"
@@ -67,7 +68,8 @@ def test_accessors_are_the_reducers(run, tiny):
 
 
 def test_what_is_printed_is_a_sentence(run):
-    assert repr(run).startswith("k3-random, random weights: 29 tokens, ")
+    tokens = len(tokenizer_of("k3-random", run.config.vocab).encode(PROMPT))
+    assert repr(run).startswith(f"k3-random, random weights: {tokens} tokens, 'Hi <b>&")
     assert repr(run.routing) == repr(run.routing.picture())
     assert "layer × expert, 8 × 18" in repr(run.routing)
     assert "<img" in run.kda._repr_html_()
@@ -215,18 +217,25 @@ def test_what_a_view_does_not_have_is_said(run, view, layer, head, sentence):
 
 def test_runs_leave_hooks_and_each_other_alone(tiny):
     hooks = lambda: sum(len(m._forward_hooks) for m in watch(tiny).modules())  # noqa: E731
-    before, first = hooks(), lab("abc", tiny)
+    ids = torch.tensor(list(b"abc"))
+    before, first = hooks(), lab(ids, tiny)
     with pytest.raises(ValueError, match="tokens 0 to 2"):
-        lab("abc", tiny, [Intervention("token", "zero", 1, tokens=(7,))])
+        lab(ids, tiny, [Intervention("token", "zero", 1, tokens=(7,))])
     assert hooks() == before
-    assert torch.equal(lab("abc", tiny).logits, first.logits)
+    assert torch.equal(lab(ids, tiny).logits, first.logits)
 
 
 def test_ids_are_as_good_as_text(tiny):
     with pytest.raises(ValueError, match="ids have"):
         lab(torch.tensor([]), tiny)
-    assert lab(torch.tensor([1, 2]), tiny).pieces == ["\\x01", "\\x02"]
-    assert torch.equal(lab(torch.tensor([97, 98]), tiny).logits, lab("ab", tiny).logits)
+    assert lab(torch.tensor([1, 2])).pieces == ["\\x01", "\\x02"]
+    assert torch.equal(lab(torch.tensor([49, 50]), tiny).logits, lab("12").logits)
+
+
+def test_a_loaded_model_takes_ids_and_shows_them(tiny):
+    assert lab(torch.tensor([1, 2]), tiny).pieces == ["1", "2"]
+    with pytest.raises(ValueError, match="no tokenizer is known for this model; give ids"):
+        lab("text", tiny)
 
 
 def test_the_views_are_those_of_the_command_line(run):
@@ -261,7 +270,7 @@ def test_images_are_part_of_a_run(tiny):
     images = prepare([np.zeros((28, 56, 3), np.uint8)], tiny.config.vision)
     seen = observe(tiny, torch.tensor([1, tiny.config.media_pad, 2]), images=images)
     whole = trace(tiny, torch.tensor([1, tiny.config.media_pad, 2]), images=images)
-    assert seen.trace.ids.tolist() == [[1, 267, 267, 2]]
+    assert seen.trace.ids.tolist() == [[1, 2043, 2043, 2]]
     assert torch.equal(lens.embedding(seen.trace), whole.values["language_model.model.splice"])
     assert torch.equal(seen.trace.logits, whole.logits)
     assert seen.points.keys() == whole.readings.points.keys()

@@ -13,7 +13,7 @@ from assets import ROOT
 from model import open_checkpoint, save_pretrained, trace
 from model.init import random_model
 from model.partial import run_leading, streamed
-from model.presets import K3_RANDOM
+from model.presets import K3_TINY
 from model.tensors import Layout
 
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
@@ -27,7 +27,7 @@ BROKEN = 6  # the first layer that the partial folder lacks
 def whole(tmp_path_factory):
     """The small model in shards, MXFP4 experts and all."""
     path = tmp_path_factory.mktemp("whole")
-    c = replace(K3_RANDOM, latent=64, expert_dim=96)
+    c = replace(K3_TINY, latent=64, expert_dim=96)
     save_pretrained(random_model(c), path, torch.bfloat16, packed=True, shard_bytes=400_000)
     return path
 
@@ -149,7 +149,7 @@ print(status("VmHWM") - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the high-water mark of memory from /proc")
 def test_memory_is_bounded_by_what_is_used(tmp_path):
-    c = replace(K3_RANDOM, experts=64, latent=256, expert_dim=256, kinds=("kda",) * 5 + ("mla",) * 3)
+    c = replace(K3_TINY, experts=64, latent=256, expert_dim=256, kinds=("kda",) * 5 + ("mla",) * 3)
     save_pretrained(random_model(c), tmp_path, torch.bfloat16)
     size = (tmp_path / "model.safetensors").stat().st_size
     assert size > 170e6

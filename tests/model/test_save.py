@@ -11,10 +11,10 @@ from model.checkpoint import read_config
 from model.config import Config
 from model.config_json import document
 from model.init import build, random_model
-from model.presets import K3_RANDOM, PRESETS
+from model.presets import K3_TINY, PRESETS
 from model.tensors import Layout
 
-PACKABLE = replace(K3_RANDOM, kinds=("kda", "mla"), latent=64, expert_dim=96)  # whole groups of 32
+PACKABLE = replace(K3_TINY, kinds=("kda", "mla"), latent=64, expert_dim=96)  # whole groups of 32
 LINEAR = replace(
     PRESETS["kimi-linear-48b"],
     kinds=("kda", "mla", "kda"), vocab=96, d=48, dense=80, kda_heads=3, kda_head_dim=16, gate_rank=16,

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from model.bpe import BpeTokenizer
-from model.presets import K3_RANDOM
-from model.tokenizer import SPECIALS, ByteTokenizer, printable
+from model.presets import K3_TINY
+from model.tokenizer import SPECIALS, printable
 from model.tokenizers import tokenizer_of
 
 TEXTS = [
@@ -24,40 +24,48 @@ TEXTS = [
 ]
 
 
+@pytest.fixture(scope="module", params=["k3-random", "bytes"])
+def t(request):
+    """The learned tokenizer of the small model, and one in which nothing is merged."""
+    if request.param == "bytes":
+        return BpeTokenizer([], list(SPECIALS))
+    return tokenizer_of("k3-random", K3_TINY.vocab)
+
+
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-def test_every_string_round_trips(text):
-    t = ByteTokenizer()
+def test_every_string_round_trips(t, text):
     assert t.decode(t.encode(text)) == text
 
 
 @pytest.mark.parametrize("text", ["<|sep|>", "a[BOS]b", "[EOS][EOS]", "[B[BOS]"])
-def test_special_names_are_text_unless_asked(text):
-    t = ByteTokenizer()
-    assert max(t.encode(text)) < 256
+def test_special_names_are_text_unless_asked(t, text):
+    first = min(t.specials.values())
+    assert max(t.encode(text)) < first
     ids = t.encode(text, specials=True)
-    assert max(ids) >= 256
+    assert max(ids) >= first
     assert t.decode(ids) == text
 
 
-def test_pieces_name_bytes_and_specials():
-    t = ByteTokenizer()
+def test_pieces_name_bytes_and_specials(t):
     first, second = t.pieces([0xE4, t.specials["[BOS]"]])
     assert (first.raw, first.special, second.text, second.special) == (b"\xe4", False, "[BOS]", True)
 
 
-def test_an_id_out_of_range_is_refused():
-    with pytest.raises(ValueError, match="token id 272"):
-        ByteTokenizer().decode([272])
+def test_an_id_out_of_range_is_refused(t):
+    with pytest.raises(ValueError, match=f"token id {t.vocab}"):
+        t.decode([t.vocab])
 
 
 def test_the_small_model_knows_exactly_these_ids():
-    t, c = ByteTokenizer(), K3_RANDOM
-    assert t.vocab == c.vocab == 256 + len(SPECIALS)
-    assert (t.specials["[BOS]"], t.specials["[EOS]"], t.specials["[PAD]"]) == (c.bos, c.eos, c.pad)
+    c = K3_TINY
+    t = tokenizer_of("k3-random", c.vocab)
+    assert t.vocab == c.vocab
+    names = ("[BOS]", "[EOS]", "[PAD]", "<|media_pad|>")
+    assert [t.specials[name] for name in names] == [c.bos, c.eos, c.pad, c.media_pad]
 
 
 def test_a_piece_of_one_character_is_marked():
-    t = ByteTokenizer()
+    t = BpeTokenizer([], list(SPECIALS))
     assert [p.part for p in t.pieces(t.encode("aé\n"))] == [False, True, True, False]
     assert not t.piece(t.specials["[BOS]"]).part
 
@@ -164,9 +172,13 @@ def test_without_the_package_its_name_is_said(folder, monkeypatch):
         tokenizer_of(folder, 1000)
 
 
-def test_a_model_has_the_tokenizer_of_its_folder_or_bytes(tmp_path):
-    assert isinstance(tokenizer_of("k3-random", 272), ByteTokenizer)
-    assert tokenizer_of("k3-tiny", 2048).vocab == 2048
+def test_a_model_has_the_tokenizer_of_its_folder_or_of_the_model_it_reads_as(tmp_path, monkeypatch):
+    (tmp_path / "k3-random").mkdir()
+    BpeTokenizer([], ["[BOS]"]).save(tmp_path / "k3-random" / "tokenizer.json")
+    monkeypatch.chdir(tmp_path)  # a folder that happens to have the name is not the model's
+    found = [tokenizer_of(name, K3_TINY.vocab) for name in ("k3-random", "k3-tiny")]
+    assert found[0].merges == found[1].merges
+    assert (found[0].vocab, found[0].specials) == (K3_TINY.vocab, found[1].specials)
     with pytest.raises(ValueError, match="has no tokenizer here"):
         tokenizer_of("kimi-k3", 163_840)
     BpeTokenizer([(104, 101)], ["[BOS]"]).save(tmp_path / "tokenizer.json")

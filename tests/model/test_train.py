@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from model.bits import bits_per_byte, token_bytes, token_losses
+from model.bpe import BpeTokenizer
 from model.init import random_model
-from model.presets import K3_RANDOM, K3_TINY
-from model.tokenizer import ByteTokenizer
+from model.presets import K3_TINY
+from model.tokenizer import SPECIALS
 from model.train import HALF_LIVES, fresh, main
 from model.training import tasks
 from model.training.data import Mix, Stream, held_out
@@ -19,8 +20,10 @@ from model.training.evaluation import Evaluation, spread
 from model.training.optimizer import GATE_RATE, Schedule, optimizer, set_rate
 from model.training.trainer import Settings, Trainer
 
+BYTES = BpeTokenizer([], list(SPECIALS))  # nothing merged: an id is a byte
 SMALL = replace(
-    K3_RANDOM, kinds=("kda", "kda", "mla"), d=32, dense=40, kda_heads=2, kda_head_dim=16, a_log_stored=2,
+    K3_TINY, vocab=BYTES.vocab, bos=256, eos=257, pad=259, kinds=("kda", "kda", "mla"),
+    d=32, dense=40, kda_heads=2, kda_head_dim=16, a_log_stored=2,
     heads=2, q_rank=20, kv_rank=24, nope_dim=12, shared_key_dim=4, v_dim=16, block=2,
     experts=8, top_k=2, expert_dim=28, latent=24, vision=None,
 )  # fmt: skip
@@ -48,7 +51,7 @@ def trained(counting, tmp_path_factory):
     out = tmp_path_factory.mktemp("run")
     t = trainer(counting, out, log_every=5, evaluate_every=10)
     windows = held_out({"counting": counting}, 2, 32)
-    t.evaluation = Evaluation(windows, token_bytes(ByteTokenizer()))
+    t.evaluation = Evaluation(windows, token_bytes(BYTES))
     t.run()
     return t
 
@@ -150,5 +153,5 @@ def test_training_without_a_corpus_says_how_to_build_it(tmp_path, capsys, monkey
 def test_bits_per_byte_of_a_uniform_guess():
     losses = torch.full((1, 4), float(np.log(256)))
     targets = torch.tensor([[65, 66, 67, 68]])
-    assert bits_per_byte(losses, targets, token_bytes(ByteTokenizer())) == pytest.approx(8)
-    assert token_bytes(ByteTokenizer())[256:].sum() == 0
+    assert bits_per_byte(losses, targets, token_bytes(BYTES)) == pytest.approx(8)
+    assert token_bytes(BYTES)[256:].sum() == 0

@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 from app.cli import main
 from diagrams import check, spec
 from diagrams.facts import Facts
-from model.presets import DRAWN, K3_RANDOM
-from model.tokenizer import ByteTokenizer
+from model.presets import DRAWN, K3_TINY
+from model.tokenizers import tokenizer_of
 
 TEXT = 2_779_484_478_208  # parameters of the released text model
 
@@ -86,22 +86,26 @@ def test_trace_of_the_oracle_folder_gives_its_tensors(tmp_path, data):
 
 def test_trace_of_a_prompt_keeps_its_ids(tmp_path):
     out = tmp_path / "out.safetensors"
-    assert main(["trace", "--prompt", "hé", "--out", str(out)]) == 0
-    assert load_file(out)["token_ids"].tolist() == [[0x68, 0xC3, 0xA9]]
+    assert main(["trace", "--prompt", "10 hé", "--out", str(out)]) == 0
+    found, tokenizer = load_file(out)["token_ids"].tolist(), tokenizer_of("k3-random", K3_TINY.vocab)
+    assert found == [tokenizer.encode("10 hé")]
+    assert found[0][:2] == [*b"10"]
 
 
 def test_trace_of_an_image_grows_the_prompt(tmp_path):
     out, picture = tmp_path / "out.safetensors", tmp_path / "a.png"
     Image.new("RGB", (60, 30), (255, 0, 0)).save(picture)
     assert main(["trace", "--prompt", "a", "--image", str(picture), "--out", str(out)]) == 0
-    found, special = load_file(out), ByteTokenizer.specials
-    begin, content, pad, end = (special[f"<|media_{name}|>"] for name in ("begin", "content", "pad", "end"))
+    found, tokenizer = load_file(out), tokenizer_of("k3-random", K3_TINY.vocab)
+    begin, content, pad, end = (
+        tokenizer.specials[f"<|media_{name}|>"] for name in ("begin", "content", "pad", "end")
+    )
     rows = 3 * 2  # 60 x 30 pixels are padded to 84 x 56
-    expected = [begin, *b"image 60x30", content, *[pad] * rows, end, *b"a"]
+    expected = [begin, *tokenizer.encode("image 60x30"), content, *[pad] * rows, end, ord("a")]
     assert found["token_ids"].tolist() == [expected]
-    assert found["vision_tower.out"].shape == (rows, 4 * K3_RANDOM.vision.d)
-    assert found["mm_projector.out"].shape == (rows, K3_RANDOM.d)
-    assert found["logits"].shape == (1, len(expected), K3_RANDOM.vocab)
+    assert found["vision_tower.out"].shape == (rows, 4 * K3_TINY.vision.d)
+    assert found["mm_projector.out"].shape == (rows, K3_TINY.d)
+    assert found["logits"].shape == (1, len(expected), K3_TINY.vocab)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ def test_trace_of_an_image_grows_the_prompt(tmp_path):
         (["params", "README.md"], "not valid JSON"),
         (["trace", "kimi-k3", "--ids", "1", "--out", "x"], "only its shapes and counts"),
         (["trace", "--ids", "1,b", "--out", "x"], "expected whole numbers such as 1,2,3"),
-        (["trace", "--ids", "999", "--out", "x"], "this model knows 0..271"),
+        (["trace", "--ids", "2048", "--out", "x"], "this model knows 0..2047"),
         (["trace", "--ids", "1", "--device", "warp", "--out", "x"], "no device 'warp'"),
         (["trace", "--ids", "1", "--out", "/no/such/folder/x"], "cannot write"),
         (["trace", "--ids-file", "pyproject.toml", "--out", "x"], "not a safetensors file"),

@@ -16,10 +16,10 @@ from app.runs import summary
 from app.spec import RunSpec
 from app.store import Store
 from assets import samples
-from model.tokenizer import ByteTokenizer
+from model.presets import K3_TINY
 from tests.app.visitor import Visitor
 
-PLACEHOLDER = ByteTokenizer.specials["<|media_pad|>"]
+PLACEHOLDER = K3_TINY.media_pad
 
 
 class Guest(Visitor):
@@ -74,14 +74,14 @@ def test_the_order_of_images_makes_another_run(runner):
     [
         (
             [(1920, 1080)],
-            r"The image becomes 2,691 rows, and the text has 2[0-9] tokens: together 2,7[0-9]{2}; ",
+            r"The image becomes 2,691 rows, and the text has 1[0-9] tokens: together 2,70[0-9]; ",
         ),
         ([(800, 800)] * 3, r"The 3 images become 2,523 rows, and the text has "),
         ([(1260, 1260)], r"The image becomes 2,025 rows, and the text has [0-9]+ tokens: together 2,049; "),
     ],
 )
 def test_rows_count_as_tokens_and_the_sentence_names_both(runner, images, sentence):
-    before = runner.count("k3-random", "") - 1 + len("image 1260x1260") + 3  # words around the one image
+    before = runner.count("k3-random", "image 1260x1260") + 3  # words around the one image
     prompt = "x" * (2049 - 2025 - before) if images[0][0] == 1260 else "tall"
     with pytest.raises(ValueError, match=sentence + ".*a run here takes at most 2,048.|" + sentence):
         runner.submit("k3-random", prompt, [blank(*size) for size in images])
@@ -89,7 +89,7 @@ def test_rows_count_as_tokens_and_the_sentence_names_both(runner, images, senten
 
 def test_a_full_run_is_taken(runner):
     images = [blank(1260, 1260)]
-    room = 2048 - 2025 - len("image 1260x1260") - 3
+    room = 2048 - 2025 - runner.count("k3-random", "image 1260x1260") - 3
     job = runner.submit("k3-random", "x" * room, images)
     job.cancel()
     assert job.tokens == 2048
@@ -118,10 +118,11 @@ def test_the_rows_of_an_image_are_one_chip(runner):
     run = Guest(runner).run("hi", "ring")
     chips = result(run)["pieces"]
     image = next(chip for chip in chips if chip[2] == "image")
-    assert image == [PLACEHOLDER, "image, 24 rows", "image", 15, 24, False]
+    words = runner.count("k3-random", "image 150x100")
+    assert image == [PLACEHOLDER, "image, 24 rows", "image", words + 2, 24, False]
     assert chips[-1] == [ord("i"), "i", "", len(run.pieces) - 1, 1, False]
     assert sum(chip[4] for chip in chips) == len(run.pieces)
-    assert "42 tokens, 24 of them image rows" in summary(run)
+    assert f"{words + 24 + 5} tokens, 24 of them image rows" in summary(run)
 
 
 def test_the_fifth_image_is_refused_and_one_can_be_taken_out(runner):

@@ -13,8 +13,9 @@ from safetensors.torch import load_file
 from app.cli import main
 from model.intervene import loads
 from model.lab import lab
+from model.presets import K3_TINY
 
-PROMPT = "one two"
+PROMPT = "123 456"  # seven tokens
 
 
 def written(tmp_path, name, *more):
@@ -93,17 +94,17 @@ def test_what_cannot_be_had_ends_in_one_sentence(capsys, more, sentence):
 def test_an_empty_prompt_is_the_begin_of_text_token(tmp_path):
     out = tmp_path / "e.npz"
     assert main(["lab", "", "--view", "routing", "--out", str(out)]) == 0
-    assert np.load(out)["ids"].tolist() == [256]
+    assert np.load(out)["ids"].tolist() == [K3_TINY.bos]
 
 
 PATCH = '[{"what": "sublayer", "do": "patch", "layer": 2, "place": "FFN", "run": "other"}]'
 
 
 def test_a_run_is_patched_from_another_prompt_and_set_against_the_plain_one(tmp_path):
-    more = ("--view", "lens", "--change", PATCH, "--source", "other=one six", "--against", PROMPT)
+    more = ("--view", "lens", "--change", PATCH, "--source", "other=123 789", "--against", PROMPT)
     found = np.load(io.BytesIO(written(tmp_path, "d.npz", *more)))
     changes = loads(PATCH)
-    there, plain = (lab(PROMPT, interventions=c, sources={"other": "one six"}) for c in (changes, ()))
+    there, plain = (lab(PROMPT, interventions=c, sources={"other": "123 789"}) for c in (changes, ()))
     wanted = there.picture("lens").minus(plain.picture("lens")).image
     np.testing.assert_allclose(found["image"], wanted, atol=1e-6)
     assert np.abs(wanted[:3, :-1]).max() == 0  # nothing changes before layer 2
@@ -120,8 +121,8 @@ def test_a_source_without_a_name_or_that_is_not_given_is_refused(tmp_path, capsy
 
 def test_trace_takes_the_same_changes(tmp_path):
     out = tmp_path / "t.safetensors"
-    given = ["--prompt", PROMPT, "--change", PATCH, "--source", "other=one six", "--out", str(out)]
+    given = ["--prompt", PROMPT, "--change", PATCH, "--source", "other=123 789", "--out", str(out)]
     assert main(["trace", "k3-random", *given]) == 0
     logits = load_file(out)["logits"]
-    wanted = lab(PROMPT, interventions=loads(PATCH), sources={"other": "one six"}).logits
+    wanted = lab(PROMPT, interventions=loads(PATCH), sources={"other": "123 789"}).logits
     torch.testing.assert_close(logits, wanted)

@@ -32,7 +32,7 @@ def changed():
 
 @pytest.fixture(scope="module")
 def long():
-    return lab("a longer prompt " * 32)
+    return lab("1234567 " * 64)  # 512 tokens
 
 
 def at(run, name, token=3):

@@ -21,7 +21,7 @@ def test_the_report_of_an_intervention_says_where_the_runs_part(runner, runs):
     plain, changed = (runner.whole(run.id) for run in runs)
     said = dict(lab_words.report(changed, plain, runs[1].pieces))
     assert said["first layer that differs"] == "3"
-    assert said["tokens in common"] == "17 of 17"
+    assert said["tokens in common"] == "7 of 7"
     assert said["loss"].endswith("nats")
 
 
@@ -38,7 +38,7 @@ def test_every_view_has_its_numbers(runner, runs, view):
     layers = VIEWS[view].layers(runs[0].config)
     found = dict(lab_words.facts(runner.whole(runs[0].id), view, At(layers[0] if layers else None, 0, 3)))
     if view == "routing":
-        assert found["choices"] == "17 tokens × 3 = 51"
+        assert found["choices"] == "7 tokens × 3 = 21"
     if view == "memory":
         assert float(found["recurrent = chunked = step by step, largest error"]) < 1e-5
     assert bool(found) == (view != "tokens")
@@ -53,9 +53,9 @@ def test_the_tokens_say_that_nothing_predicts_the_first(runs):
 
 def test_what_is_expected_marks_what_came(runner, runs):
     whole = runner.whole(runs[0].id)
-    said = lab_words.expected(whole, 3, runner.tokenizer("k3-random").piece, count=272)
-    assert len(said["rows"]) == 272
-    assert [row[1] for row in said["rows"] if row[4]] == ["s"]
+    said = lab_words.expected(whole, 3, runner.tokenizer("k3-random").piece, count=2048)
+    assert len(said["rows"]) == 2048
+    assert [row[1] for row in said["rows"] if row[4]] == [" w"]
 
 
 def test_a_filled_form_is_an_intervention():

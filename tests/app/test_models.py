@@ -12,7 +12,7 @@ from app.runner import Runner
 from diagrams.facts import Facts
 from model import config_of, load, named, save_pretrained
 from model.config_json import document
-from model.presets import K3_RANDOM, KIMI_K3
+from model.presets import K3_TINY, KIMI_K3, TRAINED
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +27,14 @@ def none_named(monkeypatch):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("folders") / "whole"
     save_pretrained(load("k3-random"), folder)
+    shutil.copy(TRAINED["k3-tiny"] / "tokenizer.json", folder)
     return folder
 
 
 def test_a_named_folder_is_the_model_it_came_from(folder):
     models.add(f"own={folder}")
     assert models.lacks("own") == ""
-    assert config_of("own").d == K3_RANDOM.d
+    assert config_of("own").d == K3_TINY.d
     assert Facts.of("own").totals.total == Facts.of("k3-random").totals.total
     runner = Runner(["k3-random", "own"])
     runs = [runner.submit(name, "the same").future.result(60) for name in runner.names]
@@ -90,7 +91,7 @@ def test_a_folder_in_part_is_drawn_and_says_what_is_missing(folder, tmp_path):
 def test_what_does_not_fit_into_memory_is_drawn(tmp_path, monkeypatch, folder):
     models.add(f"large={folder}")
     monkeypatch.setattr(models, "_memory", lambda: 10**6)
-    assert models.lacks("large") == "its numbers take 20.0 MB, and this machine has 1.00 MB of memory"
+    assert models.lacks("large") == "its numbers take 21.8 MB, and this machine has 1.00 MB of memory"
 
 
 def test_a_config_alone_is_drawn(tmp_path):

@@ -48,8 +48,9 @@ def test_files_hold_what_is_on_the_screen(run, view, slot, dark):
     svg = file_of(picture, "SVG", dark)[1].decode()
     cell_colours = np.array(Image.open(io.BytesIO(base64.b64decode(_first_image(svg)))))
     np.testing.assert_array_equal(cell_colours, picture.shaded(dark))
-    best = np.unravel_index(np.argmax(np.where(npz["absent"], -np.inf, npz["image"])), picture.image.shape)
-    top = tuple(bytes.fromhex(plot.mapper.palette[-1][1:]))
+    there = np.where(npz["absent"], 0, npz["image"])
+    best = np.unravel_index(np.argmax(np.abs(there)), picture.image.shape)  # a signed range ends at ± this
+    top = tuple(bytes.fromhex(plot.mapper.palette[-1 if there[best] > 0 else 0][1:]))
     assert tuple(cell_colours[best][:3]) == top
     assert file_of(picture, "PNG", dark)[1].startswith(b"\x89PNG")
 

@@ -9,7 +9,7 @@ from diagrams import spec
 from model import load, trace
 from model.presets import preset
 
-PROMPT = "the same, the same"
+PROMPT = "12345678, 12345678"
 
 
 @pytest.fixture(scope="module")

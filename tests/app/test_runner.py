@@ -47,13 +47,13 @@ def test_nothing_loads_before_the_first_run():
     runner = Runner()
     assert runner._workers["k3-random"]._model is None
     assert runner.names == ("k3-tiny", "k3-random")
-    assert runner.count("k3-random", "héllo") == 6
+    assert runner.count("k3-random", "123月") == 6  # three digits, three bytes
 
 
 def test_a_run_equals_a_plain_forward(runner):
-    run = wait(runner.submit("k3-random", "plain"))
-    logits = trace(load("k3-random"), torch.tensor(list(b"plain"))).logits[0, -1]
-    assert [p.id for p in run.pieces] == list(b"plain")
+    run = wait(runner.submit("k3-random", "12345"))
+    logits = trace(load("k3-random"), torch.tensor(list(b"12345"))).logits[0, -1]
+    assert [p.id for p in run.pieces] == list(b"12345")
     assert run.next[0][0].id == int(logits.argmax())
     assert run.next[0][1] == pytest.approx(float(logits.softmax(-1).max()), rel=1e-5)
     assert run.random_weights
@@ -93,7 +93,7 @@ def test_2048_tokens_are_taken_and_2049_refused(runner):
     with pytest.raises(ValueError, match=r"2,049 tokens.*at most 2,048"):
         runner.submit("k3-random", "x" * 2049)
     with pytest.raises(ValueError, match=r"at most 2,048"):
-        runner.submit("k3-random", "é" * 1025)
+        runner.submit("k3-random", "月" * 683)
 
 
 def test_a_model_without_weights_is_refused_by_name(runner):
@@ -171,7 +171,7 @@ def test_runs_of_many_visitors_never_mix(runner):
     lone = Runner()
     for prompt in prompts:
         run = got[prompt]
-        assert bytes(p.id for p in run.pieces).decode() == prompt
+        assert b"".join(p.raw for p in run.pieces).decode() == prompt
         alone = wait(lone.submit("k3-random", prompt))
         np.testing.assert_allclose(run.readings.residual.rms, alone.readings.residual.rms, rtol=1e-5)
         np.testing.assert_array_equal(run.readings.counts, alone.readings.counts)
@@ -229,9 +229,9 @@ def test_changes_reach_the_pass_and_leave_the_plain_run_alone(runner):
 
 
 def test_a_run_can_be_patched_from_another(runner):
-    source = wait(runner.submit("k3-random", "patch THIS"))
-    patch = Intervention("token", "patch", tokens=tuple(range(10)), run=source.id)
-    patched = wait(runner.submit("k3-random", "patch that", (), dumps([patch])))
+    source = wait(runner.submit("k3-random", "patch 1234"))
+    patch = Intervention("token", "patch", tokens=tuple(range(len(source.pieces))), run=source.id)
+    patched = wait(runner.submit("k3-random", "patch 5678", (), dumps([patch])))
     assert [p.id for p, _ in patched.next] == [p.id for p, _ in source.next]  # every embedding is its
     with pytest.raises(ValueError, match="not known here"):
         wait(
@@ -248,7 +248,7 @@ def test_a_run_can_be_patched_from_another(runner):
 )
 def test_a_change_that_does_not_fit_is_refused_at_once(runner, change, why):
     with pytest.raises(ValueError, match=why):
-        runner.submit("k3-random", "short", (), dumps([change]))
+        runner.submit("k3-random", "12345", (), dumps([change]))
 
 
 def test_a_change_that_makes_nan_names_the_block(runner):
@@ -261,7 +261,7 @@ def test_only_the_latest_passes_are_kept_whole_and_an_older_one_runs_again(monke
     monkeypatch.setattr(module, "WHOLE", 10)
     runner = Runner()
     first = wait(runner.submit("k3-random", "123456"))
-    wait(runner.submit("k3-random", "abcdef"))
+    wait(runner.submit("k3-random", "654321"))
     assert runner.whole(first.id) is None
     assert runner.result(first.id) is first
     again = wait(runner.submit("k3-random", "123456"))

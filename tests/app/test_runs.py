@@ -10,7 +10,6 @@ from app.spec import RunSpec
 from app.state import State
 from app.store import Store
 from app.worker import LIMIT
-from model.tokenizer import ByteTokenizer
 from tests.app.visitor import Visitor
 
 
@@ -149,8 +148,8 @@ def test_a_model_that_does_not_run_here_is_said_and_not_replaced(runner):
 
 
 def test_tokens_are_text_and_marked(runner):
-    tokenizer = ByteTokenizer()
-    chips = [chip(p) for p in tokenizer.pieces([*"a <é\n".encode(), 256])]
+    tokenizer = runner.tokenizer("k3-random")
+    chips = [chip(p) for p in tokenizer.pieces([*"a <é\n".encode(), 2032])]
     assert chips == [
         [97, "a", ""],
         [32, "␣", "space"],
@@ -158,16 +157,16 @@ def test_tokens_are_text_and_marked(runner):
         [195, "\\xc3", "byte"],
         [169, "\\xa9", "byte"],
         [10, "\\n", "space"],
-        [256, "[BOS]", "special"],
+        [2032, "[BOS]", "special"],
     ]
 
 
 def test_the_result_holds_all_tokens_and_eight_next_ones(runner):
     visitor = Visitor(runner)
-    visitor.runs.start("k3-random", "all")
+    visitor.runs.start("k3-random", "365")
     visitor.settle()
     shown = result(visitor.runs.run)
-    assert [p[0] for p in shown["pieces"]] == list(b"all")
+    assert [p[0] for p in shown["pieces"]] == list(b"365")
     assert len(shown["next"]) == 8
     assert shown["random"]
     assert summary(visitor.runs.run).startswith("k3-random · random weights · 3 tokens")
@@ -219,10 +218,10 @@ def test_a_visitor_compares_with_an_earlier_run(runner):
 
 def test_a_change_that_does_not_fit_is_said_and_the_run_on_show_stays(runner):
     visitor = Visitor(runner)
-    visitor.runs.start("k3-random", "short")
+    visitor.runs.start("k3-random", "12345")
     visitor.settle()
     run = visitor.runs.run
-    visitor.runs.start("k3-random", "short", '[{"do":"zero","tokens":[40],"what":"token"}]')
+    visitor.runs.start("k3-random", "12345", '[{"do":"zero","tokens":[40],"what":"token"}]')
     assert "tokens 0 to 4" in visitor.runs.problem
     assert visitor.runs.run is run
     assert visitor.state.changes == ""

@@ -166,7 +166,7 @@ def test_the_picture_of_a_place_is_in_the_link(visit, browser):
 
 
 def test_routes_are_forced_from_the_view_of_routing(visit):
-    page = visit("?with=k3-random&view=lab&lab=routing&prompt=force%20me")
+    page = visit("?with=k3-random&view=lab&lab=routing&prompt=force%20123")
     shown(page, *VIEWS["Routing"])
     lab(page).get_by_text("Change the pass").click()
     expect(lab(page).get_by_label("What of the change")).to_have_value("routes")

@@ -36,7 +36,7 @@ def visitors(url: str) -> int:
 
 def test_a_run_comes_back_after_a_restart_and_in_another_browser(visit, server, browser, url):
     page = visit("?with=k3-random&select=moe_router")
-    page.get_by_role("textbox", name="Prompt").fill("over a restart")
+    page.get_by_role("textbox", name="Prompt").fill("over a restart 123456789")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(status(page)).to_contain_text("14 tokens", timeout=60_000)
     expect(page).to_have_url(re.compile("run=[a-z2-7]{12}"))
@@ -47,11 +47,11 @@ def test_a_run_comes_back_after_a_restart_and_in_another_browser(visit, server, 
     lost.get_by_role("link", name="Reload").click()
     page.wait_for_selector("html.live")
     expect(status(page)).to_contain_text("14 tokens", timeout=60_000)
-    expect(page.get_by_role("textbox", name="Prompt")).to_have_value("over a restart")
+    expect(page.get_by_role("textbox", name="Prompt")).to_have_value("over a restart 123456789")
     run = re.search("run=[a-z2-7]{12}", page.url)[0]
     context = browser.new_context()
     other = visit("?" + run, context)
-    expect(other.get_by_role("textbox", name="Prompt")).to_have_value("over a restart")
+    expect(other.get_by_role("textbox", name="Prompt")).to_have_value("over a restart 123456789")
     expect(status(other)).to_contain_text("14 tokens", timeout=60_000)
     context.close()
 

@@ -8,6 +8,7 @@ import torch
 from playwright.sync_api import expect
 
 from model import load, save_pretrained
+from model.presets import TRAINED
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +17,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("named")
     model = load("k3-random")
     save_pretrained(model, folder / "whole", torch.bfloat16)
+    shutil.copy(TRAINED["k3-tiny"] / "tokenizer.json", folder / "whole")
     save_pretrained(model, folder / "leading", shard_bytes=1_500_000)
     for shard in sorted((folder / "leading").glob("*.safetensors"))[3:]:
         shard.unlink()
@@ -51,7 +53,7 @@ def test_a_folder_of_ones_own_is_drawn_run_and_shared(visit, browser):
     expect(page.get_by_role("combobox", name="Model on show")).to_have_value("mine")
     dock = page.get_by_role("combobox", name="Model that runs")
     expect(dock).to_have_value("mine")  # the model on show runs, unless the link names another
-    page.get_by_role("textbox", name="Prompt").fill("mine, all mine")
+    page.get_by_role("textbox", name="Prompt").fill("mine, all mine 1234567")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page).to_have_url(re.compile(r"model=mine&with=mine&weights=[0-9a-f]{12}&prompt="), timeout=60_000)
     expect(page.get_by_test_id("run-status")).to_contain_text("mine · weights ")

@@ -7,13 +7,16 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import expect
 
+from model.presets import K3_TINY
+from model.tokenizers import tokenizer_of
+
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
-LONG = "a long prompt that keeps the model busy. " * 49 + "and more of it....................."  # 2,044 bytes
+LONG = "0123456789" * 204 + "0123"  # 2,044 tokens, one a digit
 
 
 @pytest.fixture
 def visit(visit):
-    """One token a byte makes counts plain: k3-random runs here, unless the link names what it runs."""
+    """k3-random runs here, unless the link names what it runs."""
 
     def open_(search: str = "", *context):
         if "with=" not in search and "run=" not in search:
@@ -21,6 +24,11 @@ def visit(visit):
         return visit(search.removesuffix("&"), *context)
 
     return open_
+
+
+def count(text: str) -> int:
+    """Tokens of a prompt that k3-random runs."""
+    return len(tokenizer_of("k3-random", K3_TINY.vocab).encode(text))
 
 
 def prompt_box(page):
@@ -47,20 +55,20 @@ def done(page, tokens: int) -> None:
 
 def test_a_prompt_runs_and_its_tokens_and_next_tokens_appear(visit):
     page = visit()
-    prompt_box(page).fill("héllo")
+    prompt_box(page).fill("h月12")
     prompt_box(page).press("Enter")
     done(page, 6)
     expect(chips(page)).to_have_count(6)
     expect(chips(page).first).to_have_text("h104")
     expect(chips(page).nth(1)).to_have_attribute(
-        "title", re.compile("id 195, one byte of a longer character")
+        "title", re.compile("id 230, one byte of a longer character")
     )
     following = page.get_by_role("region", name="Likeliest next tokens")
     expect(following.get_by_role("listitem")).to_have_count(8)
     expect(following).to_contain_text("random weights")
     expect(status(page)).to_contain_text("random weights")
     expect(page).to_have_url(
-        re.compile(r"with=k3-random&weights=[0-9a-f]{12}&prompt=h%C3%A9llo&run=[a-z2-7]{12}$")
+        re.compile(r"with=k3-random&weights=[0-9a-f]{12}&prompt=h%E6%9C%8812&run=[a-z2-7]{12}$")
     )
 
 
@@ -84,7 +92,7 @@ def test_the_lab_offers_an_example_and_then_shows_its_tokens(visit):
 
 
 def test_the_live_tab_shows_the_selected_block_and_follows_the_chosen_layer(visit):
-    page = visit("?select=kda_decay&tab=live&layer=42&prompt=live")
+    page = visit("?select=kda_decay&tab=live&layer=42&prompt=1234")
     live = page.get_by_role("tabpanel", name="Live")
     expect(live).to_contain_text("k3-random, layer 1 (KDA, MoE)", timeout=60_000)
     expect(live).to_contain_text("Same kind as the chosen layer 42 of Kimi K3")
@@ -101,7 +109,7 @@ def test_the_live_tab_shows_the_selected_block_and_follows_the_chosen_layer(visi
 
 
 def test_a_click_on_a_token_chooses_it_everywhere(visit):
-    page = visit("?select=moe_router&tab=live&prompt=tokens")
+    page = visit("?select=moe_router&tab=live&prompt=123456")
     done(page, 6)
     chips(page).nth(2).click()
     expect(chips(page).nth(2)).to_have_attribute("aria-pressed", "true")
@@ -116,7 +124,7 @@ def test_what_is_typed_is_text_everywhere(visit, where):
     )
     if where == "typed":
         run(page, HOSTILE)
-    done(page, len(HOSTILE))
+    done(page, count(HOSTILE))
     if where == "linked":
         page.get_by_role("button", name="Show the tokens").click()
     expect(chips(page).first).to_have_text("<60")
@@ -143,7 +151,7 @@ def test_an_empty_prompt_is_explained(visit):
     expect(status(page)).to_contain_text(
         "an empty prompt runs as the begin-of-text token alone", timeout=60_000
     )
-    expect(chips(page)).to_have_text(["[BOS]256"])
+    expect(chips(page)).to_have_text(["[BOS]2032"])
     expect(page).to_have_url(re.compile("prompt=&run="))
 
 
@@ -173,7 +181,7 @@ def test_another_visitor_is_answered_while_a_long_prompt_runs(visit, browser):
     assert took < 3, (
         "a click waited for the run of another visitor"
     )  # generous: the machine is busy on purpose
-    done(page, len(LONG))
+    done(page, count(LONG))
     context.close()
 
 
@@ -193,15 +201,15 @@ def test_a_link_runs_its_prompt_once_after_the_first_paint_and_back_leaves_it(vi
 
 def test_back_shows_the_run_before(visit):
     page = visit()
-    run(page, "first")
+    run(page, "12345")
     done(page, 5)
-    run(page, "second")
+    run(page, "123456")
     done(page, 6)
     page.go_back()
-    expect(prompt_box(page)).to_have_value("first")
+    expect(prompt_box(page)).to_have_value("12345")
     done(page, 5)
     page.go_forward()
-    expect(prompt_box(page)).to_have_value("second")
+    expect(prompt_box(page)).to_have_value("123456")
     done(page, 6)
 
 
@@ -216,18 +224,18 @@ def test_a_long_run_comes_back_by_its_id(visit, browser):
     page = visit()
     text = "not in the link, " * 60
     run(page, text)
-    done(page, len(text))
+    done(page, count(text))
     expect(page).to_have_url(re.compile(r"\?with=k3-random&weights=[0-9a-f]+&run=[a-z2-7]+$"))
     context = browser.new_context()
     other = visit("?" + page.url.partition("?")[2], context)
     expect(prompt_box(other)).to_have_value(text)
-    done(other, len(text))
+    done(other, count(text))
     context.close()
 
 
 def test_a_phone_holds_the_dock_without_scrolling_sideways(visit, browser):
     context = browser.new_context(viewport={"width": 390, "height": 844})
-    page = visit("?prompt=phone", context)
+    page = visit("?prompt=12345", context)
     done(page, 5)
     for name in ("Run", "Fold the tokens away"):
         box = page.get_by_role("button", name=name, exact=True).bounding_box()

@@ -29,6 +29,17 @@ K3_TINY = replace(
     vision=VisionConfig(d=36, layers=3, heads=7, qkv=84, mlp=88, grid=10),
 )  # fmt: skip
 
+# a specialist for look-ups and repeats: the same parts, half as wide, blind
+K3_RECALL = replace(
+    K3_TINY,
+    kinds=("kda", "kda", "kda", "mla", "mla"),
+    d=64, dense=176, block=2, init_std=0.08,
+    kda_heads=3, kda_head_dim=16,
+    heads=4, q_rank=48, kv_rank=40, nope_dim=24, shared_key_dim=8, v_dim=36,
+    experts=12, top_k=2, shared_experts=1, expert_dim=56, latent=28,
+    max_positions=1024, vision=None, media_pad=None,
+)  # fmt: skip
+
 KIMI_LINEAR = _official("kimi-linear-48b")
 K3_040B = _official("kimi-k3-0.40b")
 
@@ -49,7 +60,7 @@ DRAWN = ("kimi-k3", "k3-tiny", "k3-random", "kimi-linear-48b", "kimi-k3-0.40b")
 
 def preset(name: str) -> Config:
     """The Config of a named model. ValueError lists the names there are."""
-    known = PRESETS | {"k3-tiny": K3_TINY}
+    known = PRESETS | {"k3-tiny": K3_TINY, "k3-recall": K3_RECALL}
     if name not in known:
         close = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""Train the small model: python -m model.train --corpus FOLDER --out FOLDER
+"""Train one of the small models: python -m model.train --corpus FOLDER --out FOLDER
 
 The corpus comes from `python -m model.training.corpus`. A run that was interrupted goes on from OUT; a new
 run starts from the weights of --from with fresh moments and a warm-up, or from nothing.
@@ -22,22 +22,19 @@ from model.bpe import BpeTokenizer
 from model.init import random_model
 from model.kda import KimiDeltaAttention
 from model.kimi_k3 import KimiK3
-from model.presets import K3_TINY
 from model.training.data import Mix, held_out, streams
 from model.training.evaluation import Evaluation
-from model.training.mixes import PHASES
 from model.training.optimizer import Schedule
+from model.training.recipes import RECIPES, Recipe
 from model.training.trainer import Settings, Trainer
 from model.training.workers import Workers
 
-HALF_LIVES = (1.0, 512.0)  # tokens, at the start
 
-
-def fresh(seed: int) -> KimiK3:
+def fresh(recipe: Recipe, seed: int) -> KimiK3:
     """The model before training: half-lives of the memory spread evenly over their logarithm."""
-    model = random_model(K3_TINY, seed)
+    model = random_model(recipe.config, seed)
     generator = torch.Generator().manual_seed(seed)
-    low, high = (math.log(x) for x in HALF_LIVES)
+    low, high = (math.log(x) for x in recipe.half_lives)
     for module in model.modules():
         if isinstance(module, KimiDeltaAttention):
             lives = torch.empty_like(module.dt_bias).uniform_(low, high, generator=generator).exp()
@@ -68,17 +65,18 @@ def _work(rank: int, options: argparse.Namespace, meeting: str) -> None:
     workers = Workers(rank, options.workers)
     workers.join(meeting)
     tokenizer = BpeTokenizer.load(options.tokenizer)
-    phase = PHASES[options.phase]
-    found = streams(options.corpus, tokenizer, "train")
+    recipe = RECIPES[options.model]
+    phase = recipe.phases[options.phase]
+    found = streams(options.corpus, tokenizer, "train", phase.shares)
     settings = Settings(
         phase.rows, phase.length, options.steps, options.minutes,
-        Schedule(options.rate, options.warmup, options.decay),
+        Schedule(options.rate, options.warmup, options.decay), recipe.gate_rate,
     )  # fmt: skip
-    model = load(str(options.start), torch.float32) if options.start else fresh(options.seed)
+    model = load(str(options.start), torch.float32) if options.start else fresh(recipe, options.seed)
     trainer = Trainer(model, Mix(found, phase.shares, options.seed), settings, options.out, workers)
     trainer.restore()
     if workers.first:
-        windows = held_out(streams(options.corpus, tokenizer, "held"), 4, 256)
+        windows = held_out(streams(options.corpus, tokenizer, "held", recipe.domains), 4, 256)
         trainer.evaluation = Evaluation(windows, token_bytes(tokenizer))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(trainer, "stop", True))
@@ -102,7 +100,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="state, log and weights")
     parser.add_argument("--from", dest="start", type=Path, help="checkpoint folder to start from")
     parser.add_argument("--tokenizer", type=Path, default=ROOT / "k3-tiny" / "tokenizer.json")
-    parser.add_argument("--phase", choices=list(PHASES), default="main")
+    parser.add_argument("--model", choices=list(RECIPES), default="k3-tiny")
+    parser.add_argument("--phase", default="main", help="begin, main; k3-tiny also has anneal")
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--rate", type=float, default=3e-3)
@@ -111,9 +110,15 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    if not any((options.corpus / "text").glob("*.train.txt")):
+    recipe = RECIPES[options.model]
+    if options.phase not in recipe.phases:
+        expected = ", ".join(recipe.phases)
+        parser.error(f"--phase {options.phase}: expected one of {expected} for {options.model}")
+    lacking = [d for d in recipe.domains if not (options.corpus / "text" / f"{d}.train.txt").exists()]
+    if lacking:
         parser.error(
-            f"{options.corpus} holds no text; build it with: python -m model.training.corpus --out ..."
+            f"{options.corpus} lacks the text of {', '.join(sorted(lacking))}; "
+            "build it with: python -m model.training.corpus --out ..."
         )
     return options
 

@@ -40,6 +40,7 @@ GENERATED: dict[str, tuple[Callable[[Random], str], float]] = {
     "brackets": (tasks.brackets, 0.5),
     "lookup": (tasks.lookup, 4),
     "long_repeat": (tasks.long_repeat, 6),
+    "letters": (tasks.letters, 4),
 }
 
 

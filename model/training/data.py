@@ -1,5 +1,6 @@
 """Token streams by domain, and the batches of a step: the same seed and step give the same batch."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,10 +39,11 @@ class Stream:
         return self.ids[start : start + length].astype(np.int64)
 
 
-def streams(corpus: Path, tokenizer: BpeTokenizer, part: str) -> dict[str, Stream]:
-    """The streams of every text of a corpus; encoded once and kept beside the text."""
+def streams(corpus: Path, tokenizer: BpeTokenizer, part: str, domains: Collection[str]) -> dict[str, Stream]:
+    """The streams of some texts of a corpus; encoded once and kept beside the text."""
     found = {}
-    for path in sorted((corpus / "text").glob(f"*.{part}.txt")):
+    for domain in sorted(domains):
+        path = corpus / "text" / f"{domain}.{part}.txt"
         kept = path.with_suffix(".npy")
         if not kept.exists() or kept.stat().st_mtime < path.stat().st_mtime:
             documents = path.read_text().split(DOCUMENT)
@@ -50,7 +52,7 @@ def streams(corpus: Path, tokenizer: BpeTokenizer, part: str) -> dict[str, Strea
             np.save(kept, np.array(ids, dtype=np.uint16))
         separators = path.read_bytes().count(DOCUMENT.encode()) * len(DOCUMENT.encode())
         bos = tokenizer.specials["[BOS]"]
-        found[path.name.split(".")[0]] = Stream(np.load(kept), bos, path.stat().st_size - separators)
+        found[domain] = Stream(np.load(kept), bos, path.stat().st_size - separators)
     return found
 
 

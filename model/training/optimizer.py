@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-# the gates of KDA: at the full rate their half-lives collapse to a few tokens
+# the gates of KDA
 GATES = ("f_a_proj.weight", "f_b_proj.weight", "dt_bias", "A_log")
-GATE_RATE = 0.3
 DECAY = 0.05  # weight decay, on matrices
 UNTRAINED = ("e_score_correction_bias",)  # set by quantile balancing
 
@@ -27,8 +26,11 @@ class Schedule:
         return self.rate * rise * fall
 
 
-def optimizer(model: nn.Module) -> torch.optim.AdamW:
-    """Three groups, each with the factor `scale` on the learning rate."""
+def optimizer(model: nn.Module, gate_rate: float) -> torch.optim.AdamW:
+    """Three groups, each with the factor `scale` on the learning rate.
+
+    The decay gates have `gate_rate`: at the full rate their half-lives collapse to a few tokens.
+    """
     groups = {"matrix": [], "vector": [], "gate": []}
     for name, parameter in model.named_parameters():
         if name.endswith(UNTRAINED):
@@ -41,7 +43,7 @@ def optimizer(model: nn.Module) -> torch.optim.AdamW:
         [
             {"params": groups["matrix"], "weight_decay": DECAY, "scale": 1.0},
             {"params": groups["vector"], "weight_decay": 0.0, "scale": 1.0},
-            {"params": groups["gate"], "weight_decay": 0.0, "scale": GATE_RATE},
+            {"params": groups["gate"], "weight_decay": 0.0, "scale": gate_rate},
         ],
         betas=(0.9, 0.95),
         fused=True,

@@ -21,6 +21,7 @@ from model.training import findings, tasks
 from model.training.baselines import SEPARATOR, byte_models, compressed
 from model.training.corpus import DOCUMENT
 from model.training.data import held_out, streams
+from model.training.recipes import recipe_of
 
 BYTES = 16_384  # of each held-out text
 WINDOW = 256  # tokens, as in training
@@ -28,13 +29,14 @@ WINDOW = 256  # tokens, as in training
 
 def report(corpus: Path, model: KimiK3, tokenizer: BpeTokenizer) -> dict:
     """Everything the model card states about quality and about the inside."""
-    windows = held_out(streams(corpus, tokenizer, "held"), 4, WINDOW)
-    untrained = fresh(0).eval().requires_grad_(False)
+    recipe = recipe_of(model.config)
+    windows = held_out(streams(corpus, tokenizer, "held", recipe.domains), 4, WINDOW)
+    untrained = fresh(recipe, 0).eval().requires_grad_(False)
     return {
         "text": {d: _text(corpus, d, model, tokenizer) for d in windows},
         "narrative": narrative(model, tokenizer),
-        "trained": _inside(model, tokenizer, windows),
-        "untrained": _inside(untrained, tokenizer, windows),
+        "trained": _inside(model, tokenizer, windows, recipe.plainest),
+        "untrained": _inside(untrained, tokenizer, windows, recipe.plainest),
     }
 
 
@@ -74,15 +76,14 @@ def _cut(documents: list[str]) -> list[str]:
     return [document for document in kept if document]
 
 
-def _inside(model: KimiK3, tokenizer: BpeTokenizer, windows: dict) -> dict:
-    story = windows["story"]
+def _inside(model: KimiK3, tokenizer: BpeTokenizer, windows: dict, plainest: str) -> dict:
     return {
         "experts": findings.experts(model, windows),
         "resets": findings.resets(model, tokenizer, windows),
         "memory": findings.half_lives(model, windows),
         "mixes": findings.mixes(model, windows),
-        "lens": findings.lens(model, story),
-        "ablations": findings.ablations(model, story),
+        "lens": findings.lens(model, windows[plainest]),
+        "ablations": findings.ablations(model, windows[plainest]),
         "keyvalue_digits_right": findings.answers(model, tokenizer, partial(tasks.keyvalue, once=True), "="),
         "recall_words_right": findings.answers(model, tokenizer, partial(tasks.recall, times=1), "The"),
         "answering_head": findings.answering_head(model, tokenizer),

@@ -72,6 +72,12 @@ def long_repeat(random: Random) -> str:
     return " " + " ".join((words * (240 // len(words) + 1))[:240])
 
 
+def letters(random: Random) -> str:
+    """A few letters over and over, the same ones among them too: the smallest alphabet for a copy."""
+    once = random.choices(_LETTERS, k=random.randint(3, 12))
+    return " " + " ".join(once * max(2, 40 // len(once)))
+
+
 def arithmetic(random: Random) -> str:
     """Sums, differences and products, one a line."""
     return "\n".join(_sum(random) for _ in range(random.randint(4, 10)))

@@ -32,6 +32,7 @@ class Settings:
     steps: int = 1_000_000
     minutes: float = math.inf
     schedule: Schedule = field(default_factory=Schedule)
+    gate_rate: float = 0.3  # of the decay gates, as a share of the learning rate
     log_every: int = 50  # steps
     evaluate_every: int = 200  # steps
     save_every: float = 180.0  # seconds
@@ -44,7 +45,7 @@ class Trainer:
         self, model: KimiK3, mix: Mix, settings: Settings, out: Path, workers: Workers | None = None
     ):
         self.model = watch(model.train().requires_grad_(True))
-        self.adam = optimizer(model)
+        self.adam = optimizer(model, settings.gate_rate)
         self.mix, self.settings, self.out = mix, settings, out
         self.workers = workers or Workers()
         self.evaluation: Evaluation | None = None

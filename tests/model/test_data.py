@@ -7,15 +7,17 @@ import torch
 
 from assets import ROOT
 from model.bpe import BpeTokenizer
+from model.presets import KIMI_K3
 from model.tokenizer import SPECIALS
 from model.training import tasks
 from model.training.corpus import DOCUMENT, GENERATED
 from model.training.data import Mix, Stream, held_out, streams
-from model.training.mixes import PHASES
+from model.training.recipes import RECIPES, recipe_of
 from model.training.sources import SOURCES
 from model.training.stories import LANGUAGES, grammar, story
 
 BYTES = BpeTokenizer([], list(SPECIALS))  # nothing merged: an id is a byte
+DOMAINS = ("counting", "story")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -91,6 +93,12 @@ def test_a_long_repeat_repeats_single_tokens_with_its_period():
         assert len(ids) == len(words)
 
 
+def test_letters_repeat_with_a_period_of_at_most_twelve():
+    for seed in range(20):
+        letters = tasks.letters(Random(seed)).split()
+        assert any(letters[n:] == letters[:-n] for n in range(3, 13))
+
+
 def test_sums_are_right():
     for line in "\n".join(tasks.arithmetic(Random(s)) for s in range(30)).splitlines():
         left, right = line.split(" = ")
@@ -105,11 +113,18 @@ def test_brackets_balance():
         assert not text
 
 
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_mix_names_domains_that_exist_and_adds_up_to_one(phase):
-    known = {*GENERATED, *(s.domain for s in SOURCES)}
-    assert set(PHASES[phase].shares) <= known
-    assert sum(PHASES[phase].shares.values()) == pytest.approx(1)
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_reads_domains_that_exist_in_shares_that_add_up_to_one(name):
+    recipe = RECIPES[name]
+    assert recipe.plainest in recipe.domains <= {*GENERATED, *(s.domain for s in SOURCES)}
+    for phase in recipe.phases.values():
+        assert sum(phase.shares.values()) == pytest.approx(1)
+
+
+def test_a_recipe_is_found_by_the_sizes_it_makes():
+    assert all(recipe_of(recipe.config) is recipe for recipe in RECIPES.values())
+    with pytest.raises(ValueError, match="k3-tiny, k3-recall"):
+        recipe_of(KIMI_K3)
 
 
 @pytest.fixture
@@ -124,10 +139,10 @@ def corpus(tmp_path):
 
 
 def test_streams_hold_every_document_and_know_their_bytes(corpus):
-    found = streams(corpus, BYTES, "train")
+    found = streams(corpus, BYTES, "train", DOMAINS)
     assert found["counting"].ids.tolist()[:7] == [256, *b"1 2 3", 256]
     assert found["counting"].bytes_per_token == 1
-    assert streams(corpus, BYTES, "train")["story"].text_bytes == found["story"].text_bytes
+    assert streams(corpus, BYTES, "train", DOMAINS)["story"].text_bytes == found["story"].text_bytes
 
 
 def test_a_window_begins_with_a_document_that_is_near():
@@ -138,7 +153,7 @@ def test_a_window_begins_with_a_document_that_is_near():
 
 
 def test_a_batch_is_decided_by_seed_step_and_worker(corpus):
-    found = streams(corpus, BYTES, "train")
+    found = streams(corpus, BYTES, "train", DOMAINS)
     mix = Mix(found, {"story": 0.5, "counting": 0.5}, seed=1)
     assert mix.batch(3, 0, 4, 8).shape == (4, 9)
     assert torch.equal(mix.batch(3, 0, 4, 8), mix.batch(3, 0, 4, 8))
@@ -147,5 +162,5 @@ def test_a_batch_is_decided_by_seed_step_and_worker(corpus):
 
 
 def test_held_out_windows_cover_the_stream(corpus):
-    windows = held_out(streams(corpus, BYTES, "held"), 3, 8)
+    windows = held_out(streams(corpus, BYTES, "held", DOMAINS), 3, 8)
     assert {d: tuple(w.shape) for d, w in windows.items()} == {"counting": (3, 9), "story": (3, 9)}

@@ -13,11 +13,12 @@ from model.bpe import BpeTokenizer
 from model.init import random_model
 from model.presets import K3_TINY
 from model.tokenizer import SPECIALS
-from model.train import HALF_LIVES, fresh, main
+from model.train import fresh, main
 from model.training import tasks
 from model.training.data import Mix, Stream, held_out
 from model.training.evaluation import Evaluation, spread
-from model.training.optimizer import GATE_RATE, Schedule, optimizer, set_rate
+from model.training.optimizer import Schedule, optimizer, set_rate
+from model.training.recipes import RECIPES
 from model.training.trainer import Settings, Trainer
 
 BYTES = BpeTokenizer([], list(SPECIALS))  # nothing merged: an id is a byte
@@ -94,9 +95,9 @@ def test_the_log_has_loss_bits_balance_and_half_lives(trained):
 
 
 def test_gate_parameters_learn_at_their_own_rate():
-    adam = optimizer(random_model(SMALL).requires_grad_(True))
+    adam = optimizer(random_model(SMALL).requires_grad_(True), gate_rate=0.25)
     set_rate(adam, 1.0)
-    assert [group["lr"] for group in adam.param_groups] == [1, 1, GATE_RATE]
+    assert [group["lr"] for group in adam.param_groups] == [1, 1, 0.25]
     assert len(adam.param_groups[2]["params"]) == 2 * 4
     assert [group["weight_decay"] > 0 for group in adam.param_groups] == [True, False, False]
 
@@ -109,15 +110,16 @@ def test_the_rate_rises_stays_and_falls():
 
 
 def test_the_fresh_model_remembers_over_all_scales():
-    model = fresh(0)
+    recipe = RECIPES["k3-tiny"]
+    model = fresh(recipe, 0)
     assert model.config == K3_TINY
     with torch.no_grad():
         layer = model.language_model.model.layers[0].self_attn
         decay = layer.log_decay(torch.zeros(1, 1, layer.dt_bias.numel()))
     low, middle, high = spread(decay[0])
-    assert HALF_LIVES[0] < low < 5
+    assert recipe.half_lives[0] < low < 5
     assert 10 < middle < 50
-    assert 100 < high < HALF_LIVES[1]
+    assert 100 < high < recipe.half_lives[1]
 
 
 EXCHANGE = """

@@ -19,7 +19,7 @@ from model.trace import Trace, trace
 
 def lab(
     prompt: str | Tensor,
-    model: str | KimiK3 = "k3-random",
+    model: str | KimiK3 = "k3-tiny",
     interventions: Iterable[Intervention] = (),
     sources: Mapping[str, Trace | str] | None = None,
     views: Iterable[str] = VIEWS,

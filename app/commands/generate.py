@@ -10,7 +10,7 @@ from model.tokenizers import tokenizer_of
 
 
 def arguments(parser) -> None:
-    parser.add_argument("model", nargs="?", default="k3-random", help="preset or checkpoint folder")
+    parser.add_argument("model", nargs="?", default="k3-tiny", help="preset or checkpoint folder")
     parser.add_argument("--prompt", required=True, help="text, read by the model's tokenizer")
     parser.add_argument("--tokens", type=int, default=64, help="how many new tokens at most")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest (default)")

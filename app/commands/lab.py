@@ -20,7 +20,7 @@ SUFFIXES = (".npz", ".csv", ".svg", ".png")
 
 def arguments(parser) -> None:
     parser.add_argument("prompt", help="text, read by the model's tokenizer")
-    parser.add_argument("model", nargs="?", default="k3-random", help="preset or checkpoint folder")
+    parser.add_argument("model", nargs="?", default="k3-tiny", help="preset or checkpoint folder")
     parser.add_argument("--view", required=True, choices=VIEWS)
     names = "; ".join(f"{view}: {', '.join(plots)}" for view, plots in PLOTS.items())
     parser.add_argument("--plot", default="", metavar="NAME", help=f"another picture of the view ({names})")

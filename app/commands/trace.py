@@ -21,7 +21,7 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.
 
 
 def arguments(parser) -> None:
-    parser.add_argument("model", nargs="?", default="k3-random", help="preset or checkpoint folder")
+    parser.add_argument("model", nargs="?", default="k3-tiny", help="preset or checkpoint folder")
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("--prompt", help="text, read by the model's tokenizer")
     given.add_argument("--ids", help="token ids: 1,2,3")

@@ -71,8 +71,7 @@ def mixes(model: KimiK3, windows: dict[str, Tensor]) -> dict:
     points = [p for p, _ in model.named_modules() if p.endswith("res.probs")]
     ids = torch.cat([w[:1, :-1] for w in windows.values()])
     values = trace(model, ids, points).values
-    short = lambda p: p.removeprefix("language_model.model.").removesuffix(".probs")  # noqa: E731
-    return {short(p): [round(x, 3) for x in v.mean((0, 1)).tolist()] for p, v in values.items()}
+    return {_short(p): [round(x, 3) for x in v.mean((0, 1)).tolist()] for p, v in values.items()}
 
 
 def lens(model: KimiK3, ids: Tensor) -> list[float]:
@@ -93,6 +92,15 @@ def ablations(model: KimiK3, ids: Tensor) -> dict[str, float]:
         edits = {f"language_model.model.layers.{i}.self_attn": torch.zeros_like for i in layers}
         found[kind] = _nats(trace(model, ids[:, :-1], [], edits).logits, ids)
     return found
+
+
+def evened(model: KimiK3, ids: Tensor) -> dict[str, float]:
+    """By mix: nats per token that it costs to let this one read all its sources alike."""
+    even = lambda probs: torch.full_like(probs, 1 / probs.shape[-1])  # noqa: E731
+    usual = _nats(trace(model, ids[:, :-1], []).logits, ids)
+    points = [p for p, _ in model.named_modules() if p.endswith("res.probs")]
+    costs = {p: _nats(trace(model, ids[:, :-1], [], {p: even}).logits, ids) - usual for p in points}
+    return {_short(point): round(cost, 3) for point, cost in costs.items()}
 
 
 def answers(model: KimiK3, tokenizer, make, mark: str) -> float:
@@ -165,6 +173,11 @@ def unordered(tokenizer, random: Random) -> tuple[list[int], int]:
     """Three copies of 48 single tokens without order."""
     once = tokenizer.encode("".join(f" {word}" for word in random.sample(tasks.vocabulary(), 48)))
     return once * 3, len(once)
+
+
+def _short(point: str) -> str:
+    """layers.3.mlp_res"""
+    return point.removeprefix("language_model.model.").removesuffix(".probs")
 
 
 def _mutual_information(shares: np.ndarray) -> float:

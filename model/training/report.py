@@ -84,6 +84,7 @@ def _inside(model: KimiK3, tokenizer: BpeTokenizer, windows: dict, plainest: str
         "mixes": findings.mixes(model, windows),
         "lens": findings.lens(model, windows[plainest]),
         "ablations": findings.ablations(model, windows[plainest]),
+        "evened": findings.evened(model, windows[plainest]),
         "keyvalue_digits_right": findings.answers(model, tokenizer, partial(tasks.keyvalue, once=True), "="),
         "recall_words_right": findings.answers(model, tokenizer, partial(tasks.recall, times=1), "The"),
         "answering_head": findings.answering_head(model, tokenizer),

@@ -20,7 +20,7 @@ PROMPT = "123 456"  # seven tokens
 
 def written(tmp_path, name, *more):
     out = tmp_path / name
-    assert main(["lab", PROMPT, *more, "--out", str(out)]) == 0
+    assert main(["lab", PROMPT, "k3-random", *more, "--out", str(out)]) == 0
     return out.read_bytes()
 
 
@@ -56,7 +56,7 @@ def test_every_view_writes_its_numbers(tmp_path, view, more, arrays):
 
 def test_table_and_picture_hold_the_numbers_of_the_run(tmp_path):
     rows = list(csv.reader(io.StringIO(written(tmp_path, "l.csv", "--view", "lens").decode())))
-    wanted = lab(PROMPT).picture("lens")
+    wanted = lab(PROMPT, "k3-random").picture("lens")
     np.testing.assert_allclose(np.array([row[1:] for row in rows[1:]], dtype=float), wanted.image, rtol=1e-5)
     assert [row[0] for row in rows[1:]] == list(wanted.rows)
     ET.fromstring(written(tmp_path, "l.svg", "--view", "lens"))
@@ -103,8 +103,8 @@ PATCH = '[{"what": "sublayer", "do": "patch", "layer": 2, "place": "FFN", "run":
 def test_a_run_is_patched_from_another_prompt_and_set_against_the_plain_one(tmp_path):
     more = ("--view", "lens", "--change", PATCH, "--source", "other=123 789", "--against", PROMPT)
     found = np.load(io.BytesIO(written(tmp_path, "d.npz", *more)))
-    changes = loads(PATCH)
-    there, plain = (lab(PROMPT, interventions=c, sources={"other": "123 789"}) for c in (changes, ()))
+    changed, other = loads(PATCH), {"other": "123 789"}
+    there, plain = (lab(PROMPT, "k3-random", interventions=c, sources=other) for c in (changed, ()))
     wanted = there.picture("lens").minus(plain.picture("lens")).image
     np.testing.assert_allclose(found["image"], wanted, atol=1e-6)
     assert np.abs(wanted[:3, :-1]).max() == 0  # nothing changes before layer 2
@@ -124,5 +124,5 @@ def test_trace_takes_the_same_changes(tmp_path):
     given = ["--prompt", PROMPT, "--change", PATCH, "--source", "other=123 789", "--out", str(out)]
     assert main(["trace", "k3-random", *given]) == 0
     logits = load_file(out)["logits"]
-    wanted = lab(PROMPT, interventions=loads(PATCH), sources={"other": "123 789"}).logits
+    wanted = lab(PROMPT, "k3-random", interventions=loads(PATCH), sources={"other": "123 789"}).logits
     torch.testing.assert_close(logits, wanted)

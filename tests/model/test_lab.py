@@ -47,12 +47,12 @@ PICTURES = [
 
 @pytest.fixture(scope="module")
 def run():
-    return lab(PROMPT)
+    return lab(PROMPT, "k3-random")
 
 
 @pytest.fixture(scope="module")
 def one():
-    return lab("")
+    return lab("", "k3-random")
 
 
 def test_accessors_are_the_reducers(run, tiny):
@@ -120,7 +120,7 @@ def test_further_plots_hold_the_numbers_of_the_reducers(run):
 
 
 def test_columns_of_common_tokens_are_compared(run):
-    other = lab("Ho <b>&")
+    other = lab("Ho <b>&", "k3-random")
     pairs = aligned(run.ids[0].tolist(), other.ids[0].tolist())
     a, b = run.picture("lens"), other.picture("lens")
     found = a.select(pairs[:, 0]).minus(b.select(pairs[:, 1]))
@@ -163,17 +163,19 @@ def test_ranges():
 
 
 def test_a_difference_is_signed_and_of_one_size(run):
-    changed = lab(PROMPT, interventions=[Intervention("sublayer", "zero", 2, place="attention")])
+    changed = lab(PROMPT, "k3-random", interventions=[Intervention("sublayer", "zero", 2, place="attention")])
     found = changed.picture("lens").minus(run.picture("lens"))
     assert found.meaning == "signed"
     assert np.abs(found.image).max() > 0
     assert run.against(changed).kl.max() > 0
     with pytest.raises(ValueError, match="have no difference"):
-        lab("x").picture("lens").minus(run.picture("lens"))
+        lab("x", "k3-random").picture("lens").minus(run.picture("lens"))
 
 
 def test_nan_is_shown_and_named():
-    broken = lab(PROMPT, interventions=[Intervention("token", "noise", 8, tokens=(3,), amount=1e40)])
+    broken = lab(
+        PROMPT, "k3-random", interventions=[Intervention("token", "noise", 8, tokens=(3,), amount=1e40)]
+    )
     assert broken.readings.first_bad == "language_model.model.layers.8.prefix_sum"
     assert ">NaN<" in plot_svg(broken.picture("lens"))
     assert np.isfinite(broken.lens.tokens.loss[1:4]).all()
@@ -181,7 +183,7 @@ def test_nan_is_shown_and_named():
 
 
 def test_a_long_prompt_is_binned_in_pictures():
-    long = lab(torch.arange(700) % 256, views=["attention", "kda"])
+    long = lab(torch.arange(700) % 256, "k3-random", views=["attention", "kda"])
     for view, layer in (("attention", 3), ("kda", 5)):
         picture = long.picture(view, layer, 2)
         assert picture.image.shape == (512, 512)
@@ -228,8 +230,8 @@ def test_runs_leave_hooks_and_each_other_alone(tiny):
 def test_ids_are_as_good_as_text(tiny):
     with pytest.raises(ValueError, match="ids have"):
         lab(torch.tensor([]), tiny)
-    assert lab(torch.tensor([1, 2])).pieces == ["\\x01", "\\x02"]
-    assert torch.equal(lab(torch.tensor([49, 50]), tiny).logits, lab("12").logits)
+    assert lab(torch.tensor([1, 2]), "k3-random").pieces == ["\\x01", "\\x02"]
+    assert torch.equal(lab(torch.tensor([49, 50]), tiny).logits, lab("12", "k3-random").logits)
 
 
 def test_a_loaded_model_takes_ids_and_shows_them(tiny):
@@ -260,7 +262,7 @@ def test_the_older_family_shows_itself_too():
 
 
 def test_a_run_that_kept_nothing_of_a_view_says_so():
-    few = lab("abc", views=["lens"])
+    few = lab("abc", "k3-random", views=["lens"])
     for view in ("routing", "kda", "attention"):
         with pytest.raises(ValueError, match="this run has no such layer"):
             few.picture(view)

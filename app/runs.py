@@ -10,8 +10,8 @@ import param
 
 from app.forward import Run
 from app.growth import NOTHING, Growth
-from app.images import MOST, Upload, accept, fitting, sample
 from app.job import Job
+from app.picked import Picked
 from app.run_words import lost_images, progress, summary
 from app.runner import Runner
 from app.spec import RunSpec
@@ -35,7 +35,7 @@ REMEMBERED = 12  # runs a visitor can compare with
 BAD = "NaN or infinity first appeared in {point}: what follows from it means nothing."
 
 
-class Runs(param.Parameterized):
+class Runs(Picked):
     """The run on show and the job on its way; parts watch these fields."""
 
     run = param.Parameter(None, doc="the Run on show, None before the first")
@@ -43,17 +43,14 @@ class Runs(param.Parameterized):
     history = param.List([], doc="Runs of this visitor, latest first")
     busy = param.Boolean(False)
     progress = param.Dict({"text": ""}, doc="text; while layers run also done and of")
-    problem = param.String("", doc="a sentence on what went wrong or differs")
     model = param.String("", doc="name of the model that runs next")
     prompt = param.String("", doc="text of the prompt box")
-    images = param.List([], item_type=Upload, doc="pictures before the prompt")
 
     def __init__(self, state: State, runner: Runner, execute: Callable):
         super().__init__()
         self.state, self.runner = state, runner
         self._execute = execute  # runs a coroutine function in the visitor's event loop
         self._lock = threading.Lock()
-        self._adding = threading.Lock()  # files arrive side by side
         self._job: Job | None = None
         self._linked = False  # whether the link, and not the visitor, asked for the job
         self._opened = False
@@ -96,33 +93,6 @@ class Runs(param.Parameterized):
         """Cancel what is running."""
         if (job := self._job) is not None:
             job.cancel()
-
-    def add(self, name: str, data: bytes) -> None:
-        """A file that the visitor wants before the prompt; one that cannot be becomes the problem."""
-        self._add(lambda: accept(name, data))
-
-    def add_sample(self, name: str) -> None:
-        self._add(lambda: sample(name))
-
-    def _add(self, make: Callable[[], Upload]) -> None:
-        try:
-            image = make()
-            with self._adding:
-                if len(self.images) >= MOST:
-                    raise ValueError(f"{image.name} is one too many: a prompt takes at most {MOST} images.")
-                self.param.update(images=[*self.images, image], problem="")
-        except ValueError as error:
-            self.problem = str(error)
-
-    def remove(self, index: int) -> None:
-        with self._adding:
-            self.images = [image for i, image in enumerate(self.images) if i != index]
-
-    def shrink(self, index: int) -> None:
-        """Scale an image down so that its rows leave room for text."""
-        if (vit := self.runner.config(self.model).vision) and 0 <= index < len(self.images):
-            images = [fitting(im, vit) if i == index else im for i, im in enumerate(self.images)]
-            self.param.update(images=images, problem="")
 
     async def _attend(self, job: Job) -> None:
         """Follow a job to its end. Progress is only read here, so none can come after the result."""

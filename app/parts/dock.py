@@ -66,7 +66,7 @@ def dock(runs: Runs) -> Dock:
             case {"type": "remove", "index": int(index)}:
                 runs.remove(index)
             case {"type": "shrink", "index": int(index)}:
-                runs.shrink(index)
+                runs.shrink(index, runs.runner.config(runs.model).vision)
             case {"type": "token", "index": int() | None as index}:
                 state.token = index
 

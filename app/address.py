@@ -16,7 +16,10 @@ STEPS = {"model", "view", "select", "prompt"}
 class UrlState(Ordered):
     """The query string of the browser window. Panel's own Location does not hear Back."""
 
-    entry = param.Dict({"search": "", "push": False, "n": 0}, doc="the entry to write; n makes each one new")
+    entry = param.Dict(
+        {"search": "", "bare": None, "pushes": 0, "n": 0},
+        doc="the entry to write, what it is once it is left, entries pushed so far; n makes each new",
+    )
 
     _esm = Path(ROOT / "urlstate.js")
 
@@ -29,12 +32,20 @@ class UrlState(Ordered):
         if isinstance(search, str):
             turn(lambda: self._on_arrival(search))
 
-    def write(self, search: str, push: bool) -> None:
-        self.entry = {"search": search, "push": push, "n": self.entry["n"] + 1}
+    def write(self, search: str, bare: str, push: bool) -> None:
+        """Messages of one turn become one, so pushes are counted: none gets lost behind a later change."""
+        before = self.entry
+        counts = {"pushes": before["pushes"] + push, "n": before["n"] + 1}
+        self.entry = {"search": search, "bare": bare} | counts
 
 
 class Address:
-    """The two ways between a state and the address."""
+    """The two ways between a state and the address.
+
+    While a run is on its way the address says what it will be, so that a reload brings it back. That lies
+    over the entry that is there: only when the run has ended it becomes an entry of its own, and the one
+    before is what it was.
+    """
 
     def __init__(self, state: State, known: link.Known, search: str):
         self._state, self._known = state, known
@@ -42,7 +53,7 @@ class Address:
         self._unknown: tuple[str, ...] = ()
         self.component = UrlState(on_arrival=self.read)
         self.read(search)
-        state.param.watch(self._write, list(link.DEFAULTS))
+        state.param.watch(self._write, [*link.DEFAULTS, "underway"])
 
     def read(self, search: str) -> None:
         """Take over what a link says; the address itself stays as it is."""
@@ -53,12 +64,18 @@ class Address:
             self._state.param.update(problems=list(found.problems), **found.values)
         finally:
             self._arriving = False
+        if self._state.underway:
+            self._write()
 
     def _write(self, *events) -> None:
         if self._arriving:
             return
-        values = link.shareable(self._state.linked())
-        self.component.write(link.format(values, self._unknown), any(map(_is_step, events)))
+        values = self._state.linked()
+        search, bare = self._search(values | self._state.underway), self._search(values)
+        self.component.write(search, bare, any(map(_is_step, events)))
+
+    def _search(self, values: dict) -> str:
+        return link.format(link.shareable(values), self._unknown)
 
 
 def _is_step(event) -> bool:

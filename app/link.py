@@ -24,6 +24,7 @@ EVERYTHING = "everything"  # opens groups, and blocks down to their tensors and 
 LONG_CHANGES = 2000  # characters of interventions; with more a link would not fit everywhere
 MOST_MORE = 2048  # tokens after a prompt
 LONG_PROMPT = 1000  # encoded characters; a longer one stays out of the link when a stored run holds it
+LONGEST_PROMPT = 7000  # a longer one stays out in any case: proxies refuse a request line of 8 KB
 
 
 @dataclass(frozen=True)
@@ -293,8 +294,7 @@ def format(values: dict[str, Any], unknown: Iterable[str] = ()) -> str:
 
 
 def shareable(values: dict[str, Any]) -> dict[str, Any]:
-    """The values without a long prompt or many tokens after it, when a stored run brings them back."""
-    if not values.get("run"):
-        return values
+    """The values without a long prompt or many tokens after it: a stored run brings them back."""
+    most = LONG_PROMPT if values.get("run") else LONGEST_PROMPT
     sizes = {"prompt": len(_encode(values.get("prompt") or "")), "more": 4 * len(values.get("more") or ())}
-    return values | {name: DEFAULTS[name] for name, size in sizes.items() if size > LONG_PROMPT}
+    return values | {name: DEFAULTS[name] for name, size in sizes.items() if size > most}

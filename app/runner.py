@@ -50,6 +50,8 @@ class Runner:
         self._whole: OrderedDict[str, Whole] = OrderedDict()
         self.measuring = ThreadPoolExecutor(MEASURING, "measure", initializer=leave_room)
         self._lock = threading.Lock()
+        self._jobs: dict[tuple, Job] = {}  # on their way, by what they are
+        self._joining = threading.Lock()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,7 +111,7 @@ class Runner:
         self, model: str, prompt: str, images: Sequence[Upload] = (), changes: str = "",
         growth: Growth = NOTHING, visitor: int = 0,
     ) -> Job:  # fmt: skip
-        """Put a prompt in line; visitors take turns.
+        """Put a prompt in line; visitors take turns, and who asks for the same run waits for the same job.
 
         ValueError for one that is too long, an unknown model or a full line.
         """
@@ -118,7 +120,12 @@ class Runner:
         if worker.weights and not growth.tokens and (known := self._known(job.spec(worker.weights).id)):
             job.future.set_result(known)  # no need to stand in line
             return job
-        worker.take(job, visitor, partial(self._run, worker))
+        with self._joining:
+            self._jobs = {key: other for key, other in self._jobs.items() if not other.over}
+            if (same := self._jobs.get(job.key)) and same.join():
+                return same
+            worker.take(job, visitor, partial(self._run, worker))
+            self._jobs[job.key] = job
         return job
 
     def close(self) -> None:
@@ -141,14 +148,18 @@ class Runner:
     def _run(self, worker: Worker, job: Job) -> Run:
         job.enter("loading")
         model = worker.model()
-        if not job.growth.tokens and (known := self._known(job.spec(worker.weights).id)):
-            return known
+        spec = job.spec(worker.weights)
+        if not job.growth.tokens:
+            if known := self._known(spec.id):
+                return known
+            self._keep(spec, job)
         try:
-            run, whole = self._pass(worker, model, job.spec(worker.weights), job)
+            run, whole = self._pass(worker, model, spec, job)
         finally:
             _return_memory()
         spec = run.spec
-        self._store.put(spec, {image.sha: (image.name, image.data) for image in job.images})
+        if job.growth.tokens:
+            self._keep(spec, job)
         with self._lock:
             self._results[spec.id], self._whole[spec.id] = run, whole
             while len(self._results) > REMEMBERED:
@@ -156,6 +167,11 @@ class Runner:
             while sum(kept.length for kept in self._whole.values()) > WHOLE:
                 self._whole.popitem(last=False)
         return run
+
+    def _keep(self, spec: RunSpec, job: Job) -> None:
+        """From now on its id brings the run back, whether it comes to its end or not."""
+        self._store.put(spec, {image.sha: (image.name, image.data) for image in job.images})
+        job.named = spec
 
     def _pass(self, worker: Worker, model: KimiK3, spec: RunSpec, job: Job) -> tuple[Run, Whole]:
         loaded = Loaded(model, worker.tokenizer, worker.random_weights, worker.random_tower)

@@ -87,12 +87,22 @@ class Runs(Picked):
                 self._rest(problem=str(error))
                 return
         self.param.update(model=model, prompt=prompt, busy=True, problem="", progress=progress(job))
+        # a link says what it runs, and tokens that are to be chosen have no name yet
+        self.state.underway = {} if linked or growth.tokens else self._said(job.spec(""))
         self._execute(partial(self._attend, job))
 
     def stop(self) -> None:
         """Cancel what is running."""
-        if (job := self._job) is not None:
+        if self.leave():
+            self._rest("Cancelled.")
+
+    def leave(self) -> bool:
+        """Wait no more for what is running; others who asked for the same still do. Whether there was any."""
+        with self._lock:
+            job, self._job = self._job, None
+        if job is not None:
             job.cancel()
+        return job is not None
 
     async def _attend(self, job: Job) -> None:
         """Follow a job to its end. Progress is only read here, so none can come after the result."""
@@ -101,17 +111,21 @@ class Runs(Picked):
                 return
             if (now := progress(job)) != self.progress:
                 self.progress = now
+            if job.named and self.state.underway.get("run") == "":
+                turn(partial(self._name, job))
             await asyncio.sleep(TICK)
         turn(partial(self._end, job))
+
+    def _name(self, job: Job) -> None:
+        if self._job is job:
+            self.state.underway = self._said(job.named)
 
     def _end(self, job: Job) -> None:
         with self._lock:
             if self._job is not job:
                 return
             self._job = None
-        if job.cancelled:
-            self._rest("Cancelled.")
-        elif error := job.future.exception():
+        if error := job.future.exception():
             self._rest(problem=f"The run failed: {error}")
         else:
             self._show(job.future.result())
@@ -124,10 +138,8 @@ class Runs(Picked):
         same = same and tuple(state.more) in ((), run.spec.more)
         if same and state.prompt in (None, self.prompt):
             return
-        with self._lock:
-            if self._job is not None:
-                self._job.cancel()
-                self._job = None
+        self.leave()
+        state.underway = {}
         spec = self.runner.spec(state.run) if state.run else None
         prompt = state.prompt if state.prompt is not None or spec is None else spec.prompt
         if prompt is None:
@@ -168,22 +180,26 @@ class Runs(Picked):
         self.param.update(**shown, busy=False, progress={"text": summary(run)}, problem=problem)
         # a link is completed and never corrected: a change of what it says would be a step that traps Back
         if not self._linked:
-            said = {"ran": spec.model, "weights": spec.weights, "prompt": spec.prompt, "run": run.id}
-            said["more"] = list(spec.more)
-            state.param.update(**said, changes=spec.changes, against=self._against(run))
+            state.param.update(**self._said(spec), underway={})
         elif not differs and state.run in ("", run.id):
             state.param.update(ran=spec.model, weights=spec.weights, run=run.id)
 
-    def _against(self, run: Run) -> str:
+    def _said(self, spec: RunSpec) -> dict:
+        """What the link says of a run; one whose weights are not known yet has no id."""
+        said = {name: getattr(spec, name) for name in ("weights", "prompt", "changes")}
+        said |= {"ran": spec.model, "run": spec.id if spec.weights else "", "more": list(spec.more)}
+        return said | {"against": self._against(spec)}
+
+    def _against(self, spec: RunSpec) -> str:
         """A run with changes is compared with the plain one, unless another is chosen."""
         chosen = self.state.against
-        if run.spec.changes:
+        if spec.changes:
             return chosen or PLAIN
-        return "" if chosen in (PLAIN, run.id) else chosen
+        return "" if chosen in (PLAIN, spec.id) else chosen
 
     def _reference(self, run: Run) -> Run | None:
         """The run to compare with, if it is at hand; else it is on its way."""
-        chosen = self.state.against if self._linked else self._against(run)
+        chosen = self.state.against if self._linked else self._against(run.spec)
         spec = replace(run.spec, changes="") if chosen == PLAIN else self.runner.spec(chosen)
         if not chosen or spec == run.spec:
             return None
@@ -228,6 +244,7 @@ class Runs(Picked):
         elif not text and self.runner.random_weights(self.model):
             text = f"{self.model} has random weights: its activations are real, its words mean nothing."
         self.param.update(busy=False, progress={"text": text}, problem=problem)
+        self.state.underway = {}
 
     def _wanted_model(self, spec: RunSpec | None = None) -> str:
         """The model that the link ran, by name or by run, else the one it draws, else the first that runs."""

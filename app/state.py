@@ -11,7 +11,7 @@ def _default(key: str):
 
 
 class State(param.Parameterized):
-    """The view of one visitor. Every field but the last four is part of the link."""
+    """The view of one visitor. Every field but the last five is part of the link."""
 
     model = param.String(_default("model"), doc="name of the model that is drawn")
     view = param.Selector(default=_default("view"), objects=list(link.VIEWS), doc="tab of the stage")
@@ -46,6 +46,9 @@ class State(param.Parameterized):
 
     camera = param.String(_default("camera"), doc="where the drawing is looked at; '' shows its width")
 
+    underway = param.Dict(
+        {}, doc="what a run on its way will change in the link; the address says it already"
+    )
     dark = param.Boolean(False, doc="what the browser shows now; figures follow it")
     problems = param.List([], item_type=str, doc="parts of the link that could not be read, as sentences")
     measured = param.Parameter(None, doc="what the run on show says of each layer; see app.parts.strip")

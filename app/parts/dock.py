@@ -82,7 +82,7 @@ def dock(runs: Runs) -> Dock:
         runs.param.watch(lambda *_, read=read: shown.param.update(**read(runs)), watched)
     state.param.watch(lambda *_: shown.param.update(**_follows(state)), ["token", "view"])
     if pn.state.curdoc is not None:
-        pn.state.on_session_destroyed(lambda _context: runs.stop())
+        pn.state.on_session_destroyed(lambda _context: runs.leave())
     return shown
 
 

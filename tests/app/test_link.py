@@ -132,6 +132,7 @@ def test_a_long_prompt_leaves_the_link_when_a_stored_run_holds_it():
     long = values(prompt="x" * 2000, run="abcdefgh2345")
     assert link.format(link.shareable(long)) == "?run=abcdefgh2345"
     assert link.shareable(long | {"run": ""})["prompt"] == "x" * 2000
+    assert link.shareable(values(prompt="月" * 800))["prompt"] is None  # 7,200 characters in a link
 
 
 def test_a_change_says_what_it_could_not_read():

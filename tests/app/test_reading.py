@@ -110,10 +110,10 @@ def test_a_step_of_the_tour_is_one_change_and_back_undoes_it():
     state, address = visit("?tour=1&select=token_embedding")
     shell = Shell(state, known())
     tour(state, shell, known())
-    before = address.component.entry["n"]
+    before = address.component.entry
     shell._handle_msg({"go": place(stops(Facts.of("kimi-k3"))[1], 2)})
-    assert address.component.entry["n"] == before + 1
-    assert address.component.entry["push"]
+    assert address.component.entry["n"] == before["n"] + 1
+    assert address.component.entry["pushes"] == before["pushes"] + 1
     assert "tour=2" in address.component.entry["search"]
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from app.link import DEFAULTS
 from app.parts.dock import result
 from app.pieces import chip
 from app.runner import Runner
 from app.runs import summary
 from app.spec import RunSpec
-from app.state import State
 from app.store import Store
 from app.worker import LIMIT
 from tests.app.visitor import Visitor
@@ -15,7 +15,7 @@ from tests.app.visitor import Visitor
 
 def test_a_run_fills_the_state_in_one_step(runner):
     visitor, steps = Visitor(runner), []
-    visitor.state.param.watch(lambda *events: steps.append({e.name for e in events}), list(State.param))
+    visitor.state.param.watch(lambda *events: steps.append({e.name for e in events}), list(DEFAULTS))
     visitor.runs.start("k3-random", "one step")
     assert visitor.runs.busy
     visitor.settle()

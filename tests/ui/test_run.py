@@ -162,7 +162,7 @@ def test_a_run_can_be_cancelled(visit):
     expect(status(page)).to_have_text("Cancelled.")
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_visible()
     expect(prompt_box(page)).to_have_value(LONG)
-    expect(page).not_to_have_url(re.compile("prompt="))
+    expect(page).not_to_have_url(re.compile("prompt=|run="))
 
 
 def test_another_visitor_is_answered_while_a_long_prompt_runs(visit, browser):
@@ -211,6 +211,47 @@ def test_back_shows_the_run_before(visit):
     page.go_forward()
     expect(prompt_box(page)).to_have_value("123456")
     done(page, 6)
+
+
+def unheard() -> str:
+    """A long prompt that never ran before: the result of another would be there at once."""
+    return f"{time.time_ns()}"[-12:] + LONG[12:]
+
+
+def named(page) -> int:
+    """Wait until the address names a run; how many entries there are at that moment."""
+    return page.wait_for_function(
+        "location.search.includes('run=') && history.length", polling=20
+    ).json_value()
+
+
+def test_a_run_is_one_entry_though_the_address_names_it_from_the_start(visit, url):
+    text = unheard()
+    page = visit("?select=kda&with=k3-random")
+    entries = page.evaluate("history.length")
+    run(page, text)
+    assert named(page) == entries
+    done(page, count(text))
+    page.wait_for_function("before => history.length === before + 1", arg=entries)
+    page.go_back()
+    expect(page).to_have_url(url + "?select=kda&with=k3-random")
+    expect(chips(page)).to_have_count(0)
+    page.go_forward()
+    done(page, count(text))
+
+
+def test_a_reload_in_the_middle_of_a_run_brings_it_back(visit):
+    text = unheard()
+    page = visit("?select=kda&with=k3-random")
+    entries = page.evaluate("history.length")
+    run(page, text)
+    assert named(page) == entries  # it still runs
+    page.reload()
+    page.wait_for_selector("html.live")
+    expect(prompt_box(page)).to_have_value(text)
+    done(page, count(text))
+    expect(page.get_by_role("alert").filter(has_text="run")).to_have_count(0)
+    assert page.evaluate("history.length") == entries
 
 
 def test_an_unknown_run_says_what_is_missing(visit):

@@ -70,7 +70,8 @@ function drawDiagram(model, el) {
     const { width, height } = model.scene
     if (!size.width || !width) return
     const across = size.width / width
-    view.k = all ? Math.min(across, size.height / height, MAX_FIT) : clamp(across, MIN_FIT, MAX_FIT)
+    const wide = across < FAR ? MIN_FIT : Math.min(across, MAX_FIT) // whole as long as its words show, else larger and cut off
+    view.k = all ? Math.min(across, size.height / height, MAX_FIT) : wide
     const first = nodes.get("attn_norm") ?? model.scene.nodes[0], axis = view.k > across ? first.x + first.w / 2 : width / 2
     view.x = size.width / 2 - axis * view.k
     view.y = all ? (size.height - height * view.k) / 2 : Math.max(0, (size.height - height * view.k) / 2)

@@ -6,7 +6,7 @@ const KINDS = [
 ]
 const LINES = [["flow", "activations"], ["sum", "running sum"], ["store", "block sums"]]
 const MARKS = { only: "only in this model", other: "built differently", size: "other sizes" } // of two models side by side
-const FAR = 0.55, VERY_FAR = 0.25, MAX_FIT = 1.15, MIN_FIT = 0.62, CLICK = 4, RAIL = 90, LINE_H = 12
+const FAR = 0.54, VERY_FAR = 0.25, MAX_FIT = 1.15, MIN_FIT = 0.62, CLICK = 4, RAIL = 90, LINE_H = 12
 
 function shape(tag, attrs = {}, parent = null, text = null) {
   const node = document.createElementNS(NS, tag)

@@ -22,7 +22,7 @@ function minimap(stage, move) {
   const follow = (view, size, moved) => {
     const w = size.width / view.k, h = size.height / view.k
     const much = w < whole.width - 8 || (moved && h < whole.height / 1.5)
-    map.classList.toggle("on", much && size.width > 560)
+    map.classList.toggle("on", much && size.width > 576)
     for (const [key, value] of Object.entries({ x: -view.x / view.k, y: -view.y / view.k, width: w, height: h }))
       frame.setAttribute(key, value)
   }

@@ -156,6 +156,27 @@ def test_the_camera_is_in_the_link_and_comes_back(visit, new_context):
     )  # the middle stays the middle
 
 
+@pytest.mark.parametrize("layer", ["", "&layer=1"])
+def test_beside_the_rows_of_a_run_the_drawing_is_whole_to_its_right_end(visit, layer):
+    page = visit(f"?model=k3-tiny&with=k3-tiny&prompt=abc{layer}")
+    expect(page.locator("#strip .heads")).to_be_attached(timeout=60_000)
+    drawing, last = page.get_by_role("tree").bounding_box(), place(page, "Block store")
+    assert last["width"] > 80
+    assert last["x"] + last["width"] <= drawing["x"] + drawing["width"]
+
+
+def test_beside_the_rows_of_a_run_the_two_bars_below_the_drawing_stand_apart(visit):
+    page = visit("?model=k3-tiny&with=k3-tiny&prompt=abc")
+    expect(page.locator("#strip .heads")).to_be_attached(timeout=60_000)
+    for width in (1280, 1160, 1100, 1024, 960, 820):
+        page.set_viewport_size({"width": width, "height": 768})
+        place(page, "Block store")
+        left, right = page.locator("#controls").bounding_box(), page.locator(".k3d .bar").bounding_box()
+        beside = left["x"] + left["width"] <= right["x"]
+        assert beside or left["y"] + left["height"] <= right["y"], width
+        assert left["x"] + left["width"] <= page.locator("#stage").bounding_box()["width"], width
+
+
 def test_all_groups_open_and_close_at_once(visit):
     page = visit("?layer=3")
     page.get_by_role("button", name="Open every group").click()

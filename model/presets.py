@@ -50,12 +50,12 @@ PRESETS = {
     "kimi-k3-0.40b": K3_040B,
 }
 # checkpoints that ship with the program
-TRAINED = {"k3-tiny": ROOT / "k3-tiny"}
+TRAINED = {name: ROOT / name for name in ("k3-tiny", "k3-recall")}
 # no files of their own: they read text as another model does
 READS_AS = {"k3-random": "k3-tiny"}
 # no weights at hand and too large to draw at random: shapes and counts, never a forward with numbers
 META_ONLY = ("kimi-k3", "kimi-linear-48b", "kimi-k3-0.40b")
-DRAWN = ("kimi-k3", "k3-tiny", "k3-random", "kimi-linear-48b", "kimi-k3-0.40b")
+DRAWN = ("kimi-k3", "k3-tiny", "k3-recall", "k3-random", "kimi-linear-48b", "kimi-k3-0.40b")
 
 
 def preset(name: str) -> Config:

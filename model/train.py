@@ -114,6 +114,8 @@ def _options() -> argparse.Namespace:
     if options.phase not in recipe.phases:
         expected = ", ".join(recipe.phases)
         parser.error(f"--phase {options.phase}: expected one of {expected} for {options.model}")
+    if (begun := _model_in(options.out)) not in (None, options.model):
+        parser.error(f"{options.out} holds a run of {begun}, not of {options.model}; give another --out")
     lacking = [d for d in recipe.domains if not (options.corpus / "text" / f"{d}.train.txt").exists()]
     if lacking:
         parser.error(
@@ -121,6 +123,14 @@ def _options() -> argparse.Namespace:
             "build it with: python -m model.training.corpus --out ..."
         )
     return options
+
+
+def _model_in(out: Path) -> str | None:
+    """The model of the run that a folder holds; None when there is none."""
+    options = out / "options.jsonl"
+    if not options.exists():
+        return None
+    return json.loads(options.read_text().splitlines()[-1]).get("model", "k3-tiny")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,9 @@ class Recipe:
     config: Config
     half_lives: tuple[float, float]  # tokens: range of the memory's channels at the start
     gate_rate: float  # of the decay gates, as a share of the learning rate; 0 leaves them as they were drawn
-    plainest: str  # the domain on which the lens and the ablations are measured
     phases: dict[str, Phase]
+    plainest: str  # the domain on which the lens and the ablations are measured
+    prompts: tuple[str, ...]  # what the card has samples of
 
     @property
     def domains(self) -> set[str]:
@@ -69,10 +70,21 @@ _RECALL = {
     ),
 }  # fmt: skip
 
+_TINY_PROMPTS = (
+    "Once upon a time there was", "Eines Tages ging Mia", "Un jour, Tom alla", "Había una vez",
+    "Now Tom has the red kite. Mia has the blue cup. What does Mia have?", "let a=12; b=47; c=90 ? b=",
+    "copy: cat bell fox ->", " 10 12 14 16", "12 + 7 =", "def __init__(self", "And the LORD said",
+    "She was a young lady", "owl (noun):",
+)  # fmt: skip
+_RECALL_PROMPTS = (
+    "let a=12; b=47; c=90 ? b=", " lifu kabemo piso ge lifu kabemo piso ge lifu", " q d x m r q d x m r q",
+    "Now Tom has the red kite. Mia has the blue cup. What does Mia have?", "copy: cat bell fox ->",
+)  # fmt: skip
+
 RECIPES = {
-    "k3-tiny": Recipe(K3_TINY, (1.0, 512.0), 0.3, "story", _TINY),
+    "k3-tiny": Recipe(K3_TINY, (1.0, 512.0), 0.3, _TINY, "story", _TINY_PROMPTS),
     # a memory that always fades within a few tokens: what is further back only the full attention can find
-    "k3-recall": Recipe(K3_RECALL, (0.5, 2.0), 0.0, "lookup", _RECALL),
+    "k3-recall": Recipe(K3_RECALL, (0.5, 2.0), 0.0, _RECALL, "lookup", _RECALL_PROMPTS),
 }
 
 

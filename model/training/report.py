@@ -15,6 +15,7 @@ from assets import ROOT
 from model import load
 from model.bits import bits_per_byte, text_losses, token_bytes
 from model.bpe import BpeTokenizer
+from model.generate import Sampling, generate
 from model.kimi_k3 import KimiK3
 from model.train import fresh
 from model.training import findings, tasks
@@ -25,19 +26,29 @@ from model.training.recipes import recipe_of
 
 BYTES = 16_384  # of each held-out text
 WINDOW = 256  # tokens, as in training
+TOKENS, SAMPLING = 60, Sampling(temperature=0.7)
 
 
 def report(corpus: Path, model: KimiK3, tokenizer: BpeTokenizer) -> dict:
     """Everything the model card states about quality and about the inside."""
     recipe = recipe_of(model.config)
+    manifest = json.loads((corpus / "manifest.json").read_text())
     windows = held_out(streams(corpus, tokenizer, "held", recipe.domains), 4, WINDOW)
     untrained = fresh(recipe, 0).eval().requires_grad_(False)
     return {
         "text": {d: _text(corpus, d, model, tokenizer) for d in windows},
+        "corpus": {domain: manifest[domain] for domain in sorted(recipe.domains)},
         "narrative": narrative(model, tokenizer),
         "trained": _inside(model, tokenizer, windows, recipe.plainest),
         "untrained": _inside(untrained, tokenizer, windows, recipe.plainest),
+        "samples": [(prompt, sample(model, tokenizer, prompt)) for prompt in recipe.prompts],
     }
+
+
+def sample(model: KimiK3, tokenizer: BpeTokenizer, prompt: str) -> str:
+    """What comes after a prompt, at the first try."""
+    ids = generate(model, tokenizer.encode(prompt), TOKENS, SAMPLING, stop=[model.config.eos])
+    return tokenizer.decode(list(ids))
 
 
 def narrative(model: KimiK3, tokenizer: BpeTokenizer) -> dict:

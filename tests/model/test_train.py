@@ -145,6 +145,21 @@ def test_two_processes_average_add_and_agree(tmp_path):
     assert [run.communicate(timeout=120)[0].strip() for run in runs] == ["[[1.0, 1.0], [[2.0]]] 6 1.5"] * 2
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--model", "k3-recall"], "holds a run of k3-tiny, not of k3-recall"),
+        (["--phase", "anneal", "--model", "k3-recall", "--out", "new"], "expected one of begin, main"),
+    ],
+)
+def test_a_run_that_cannot_be_is_refused(tmp_path, capsys, monkeypatch, given, said):
+    (tmp_path / "options.jsonl").write_text('{"model": "k3-tiny"}\n')
+    monkeypatch.setattr(sys, "argv", ["train", "--corpus", "nowhere", "--out", str(tmp_path), *given])
+    with pytest.raises(SystemExit):
+        main()
+    assert said in capsys.readouterr().err
+
+
 def test_training_without_a_corpus_says_how_to_build_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["train", "--corpus", str(tmp_path), "--out", str(tmp_path / "out")])
     with pytest.raises(SystemExit):

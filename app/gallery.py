@@ -43,9 +43,10 @@ class Example:
 
     @property
     def place(self) -> str:
-        """Where it is seen: Memory, layer 5."""
+        """Where it is seen: Memory, layer 5. A model that is not the usual one is named."""
         name, _, layer = self.values["lab"].partition(":")
-        return VIEWS[name].title + (f", layer {layer}" if layer else "")
+        found = VIEWS[name].title + (f", layer {layer}" if layer else "")
+        return found if self.model == MODEL else f"{self.model}: {found}"
 
 
 @lru_cache(maxsize=1)

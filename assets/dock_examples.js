@@ -5,7 +5,7 @@ const examples_of = (model, send) => {
   const list = h("ul", {})
   const images = h("div", { class: "samples", role: "group", "aria-label": "Images to add" })
   const panel = h("div", { popover: "auto", class: "gallery", role: "dialog", "aria-label": "Examples" },
-    h("h2", {}, "What shows the trained model best"), list, h("h2", {}, "Images to add"), images)
+    h("h2", {}, "What shows the trained models best"), list, h("h2", {}, "Images to add"), images)
   const button = h("button", { type: "button", class: "examples", "aria-haspopup": "dialog" }, "Examples")
   button.popoverTargetElement = panel
 

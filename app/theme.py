@@ -12,6 +12,7 @@ from assets import ROOT
 from diagrams.drawing import svg
 
 PARTS = Path(ROOT / "parts.css")  # for `stylesheets=` of Panel panes and widgets
+FONT = "system-ui, sans-serif"  # of figures: not every browser has Bokeh's own
 
 
 @cache
@@ -51,7 +52,7 @@ def themed(drawing: str) -> Markup:
 
 
 def paint(plot: figure, dark: bool) -> None:
-    """Give a figure the page's colours; its background stays the page's own."""
+    """Give a figure the page's colours and letters; its background stays the page's own."""
     c = colours(dark)
     plot.background_fill_color = plot.border_fill_color = None
     plot.outline_line_color = c["edge"]
@@ -60,13 +61,15 @@ def paint(plot: figure, dark: bool) -> None:
         axis.minor_tick_line_color = None
         axis.major_label_text_color = axis.axis_label_text_color = c["muted"]
         axis.axis_label_text_font_style = "normal"
+        axis.major_label_text_font = axis.axis_label_text_font = FONT
     for grid in plot.grid:
         grid.grid_line_color = c["rule"]
-    plot.title.text_color = c["fg"]
+    plot.title.update(text_color=c["fg"], text_font=FONT)
     for bar in plot.right + plot.below + plot.above:
         if hasattr(bar, "color_mapper"):
             bar.background_fill_color = None
             bar.major_label_text_color = bar.title_text_color = c["muted"]
+            bar.major_label_text_font = bar.title_text_font = FONT
 
 
 def follow(plot: figure, state: State) -> figure:

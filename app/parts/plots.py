@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from bokeh.core.properties import value
 from bokeh.models import (
     ColorBar,
     ColumnDataSource,
@@ -19,7 +20,7 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from app.parts import linked
-from app.theme import colours, paint
+from app.theme import FONT, colours, paint
 from model.measure.colours import NAN, ramp
 from model.measure.picture import Picture, label
 
@@ -56,7 +57,9 @@ class Plot:
         self._bar.formatter = CustomJSTickFormatter(args={"scale": self.source}, code=_TICK)
         self.plot.add_layout(self._bar, "right")
         self._marks = self.plot.text("x", "y", "text", source={"x": [], "y": [], "text": []})
-        self._marks.glyph.update(text_font_size="11px", text_align="right", x_offset=-3, text_baseline="top")
+        self._marks.glyph.update(
+            text_font=value(FONT), text_font_size="11px", text_align="right", x_offset=-3, text_baseline="top"
+        )
         self.row_names, self.column_names = (
             ColumnDataSource({"text": [], "id": []}, tags=[0, 1, ""]) for _ in range(2)
         )

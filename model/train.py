@@ -5,7 +5,6 @@ run starts from the weights of --from with fresh moments and a warm-up, or from 
 """
 
 import argparse
-import json
 import math
 import shutil
 import signal
@@ -15,7 +14,6 @@ from pathlib import Path
 import torch
 from torch import multiprocessing
 
-from assets import ROOT
 from model import load, save_pretrained
 from model.bits import token_bytes
 from model.bpe import BpeTokenizer
@@ -25,6 +23,7 @@ from model.kimi_k3 import KimiK3
 from model.training.data import Mix, held_out, streams
 from model.training.evaluation import Evaluation
 from model.training.optimizer import Schedule
+from model.training.options import has_state, keep, read
 from model.training.recipes import RECIPES, Recipe
 from model.training.trainer import Settings, Trainer
 from model.training.workers import Workers
@@ -45,9 +44,7 @@ def fresh(recipe: Recipe, seed: int) -> KimiK3:
 
 
 def main() -> None:
-    options = _options()
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "options.jsonl").open("a").write(json.dumps(vars(options), default=str) + "\n")
+    options = read(__doc__)
     with tempfile.TemporaryDirectory() as scratch:
         context = multiprocessing.get_context("spawn")
         arguments = (options, f"{scratch}/meeting")
@@ -64,73 +61,79 @@ def _work(rank: int, options: argparse.Namespace, meeting: str) -> None:
     torch.manual_seed(options.seed)
     workers = Workers(rank, options.workers)
     workers.join(meeting)
+    if workers.first:
+        print(
+            f"reading {options.corpus} (the first time its text is encoded, which takes longer)", flush=True
+        )
+    trainer = _trainer(options, workers)
+    ended = trainer.progress >= 1
+    if workers.first:
+        print(_at_end(trainer.step, options.out) if ended else _plan(trainer, options), flush=True)
+    if not ended:
+        _run(trainer, options)
+    weights = options.out / "weights"
+    if workers.first and not (ended and weights.exists()):
+        _export(trainer.model, weights, options.tokenizer)
+        how = "stopped; the same command goes on" if trainer.stop else "done"
+        print(f"{how}: step {trainer.step:,}, weights in {weights}", flush=True)
+    workers.leave()
+
+
+def _trainer(options: argparse.Namespace, workers: Workers) -> Trainer:
+    """The model with its data, as far as the run in OUT has come."""
     tokenizer = BpeTokenizer.load(options.tokenizer)
     recipe = RECIPES[options.model]
     phase = recipe.phases[options.phase]
     found = streams(options.corpus, tokenizer, "train", phase.shares)
     settings = Settings(
         phase.rows, phase.length, options.steps, options.minutes,
-        Schedule(options.rate, options.warmup, options.decay), recipe.gate_rate,
+        Schedule(options.rate, max(1, options.warmup), options.decay),  # over one step is none
+        recipe.gate_rate,
     )  # fmt: skip
-    model = load(str(options.start), torch.float32) if options.start else fresh(recipe, options.seed)
+    anew = has_state(options.out) or not options.start
+    model = fresh(recipe, options.seed) if anew else load(str(options.start), torch.float32)
     trainer = Trainer(model, Mix(found, phase.shares, options.seed), settings, options.out, workers)
     trainer.restore()
     if workers.first:
         windows = held_out(streams(options.corpus, tokenizer, "held", recipe.domains), 4, 256)
         trainer.evaluation = Evaluation(windows, token_bytes(tokenizer))
+    return trainer
+
+
+def _run(trainer: Trainer, options: argparse.Namespace) -> None:
+    if trainer.workers.first:
+        keep(options)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(trainer, "stop", True))
     trainer.run()
-    if workers.first:
-        _export(trainer.model, options.out / "weights", options.tokenizer)
-    workers.leave()
+
+
+def _plan(trainer: Trainer, options: argparse.Namespace) -> str:
+    out, settings = options.out, trainer.settings
+    count = sum(p.numel() for p in trainer.model.parameters())
+    begun = f"from {options.start}" if options.start else "from new weights"
+    if trainer.step:
+        begun += f", going on after step {trainer.step:,}"
+    end = f"step {settings.steps:,}"
+    if settings.minutes < math.inf:
+        end += f" or {settings.minutes:g} minutes"
+    return (
+        f"training {options.model} ({count:,} parameters), phase {options.phase}, {begun}, to {end}\n"
+        f"log: {out / 'log.jsonl'}, a line every {settings.log_every} steps; weights: {out / 'weights'}"
+    )
+
+
+def _at_end(step: int, out: Path) -> str:
+    return (
+        f"the run in {out} is already at its end (step {step:,}): to go on give more --steps or --minutes, "
+        f"or --from {out / 'weights'} with a new --out"
+    )
 
 
 def _export(model: KimiK3, folder: Path, tokenizer: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     save_pretrained(model.eval().requires_grad_(False), folder, torch.bfloat16)
     shutil.copy(tokenizer, folder / "tokenizer.json")
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="model.train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True, help="state, log and weights")
-    parser.add_argument("--from", dest="start", type=Path, help="checkpoint folder to start from")
-    parser.add_argument("--tokenizer", type=Path, default=ROOT / "k3-tiny" / "tokenizer.json")
-    parser.add_argument("--model", choices=list(RECIPES), default="k3-tiny")
-    parser.add_argument("--phase", default="main", help="begin, main; k3-tiny also has anneal")
-    parser.add_argument("--steps", type=int, default=1_000_000)
-    parser.add_argument("--minutes", type=float, default=math.inf)
-    parser.add_argument("--rate", type=float, default=3e-3)
-    parser.add_argument("--warmup", type=int, default=100)
-    parser.add_argument("--decay", type=float, default=0.4, help="last share of the run; 0: none")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    recipe = RECIPES[options.model]
-    if options.phase not in recipe.phases:
-        expected = ", ".join(recipe.phases)
-        parser.error(f"--phase {options.phase}: expected one of {expected} for {options.model}")
-    if (begun := _model_in(options.out)) not in (None, options.model):
-        parser.error(f"{options.out} holds a run of {begun}, not of {options.model}; give another --out")
-    lacking = [d for d in recipe.domains if not (options.corpus / "text" / f"{d}.train.txt").exists()]
-    if lacking:
-        parser.error(
-            f"{options.corpus} lacks the text of {', '.join(sorted(lacking))}; "
-            "build it with: python -m model.training.corpus --out ..."
-        )
-    return options
-
-
-def _model_in(out: Path) -> str | None:
-    """The model of the run that a folder holds; None when there is none."""
-    options = out / "options.jsonl"
-    if not options.exists():
-        return None
-    return json.loads(options.read_text().splitlines()[-1]).get("model", "k3-tiny")
 
 
 if __name__ == "__main__":

@@ -57,20 +57,20 @@ class Trainer:
 
     def run(self) -> None:
         """Train to the end of the settings; saves on the way and at the end."""
-        begun = before = time.monotonic()
-        while not self._finished():
+        saved = before = time.monotonic()
+        self.told = self.tokens, self.seconds
+        ended = self._finished()
+        while not ended:
             self.train_step()
             now = time.monotonic()
             self.seconds += now - before
             before = now
+            ended = self._finished()
             if self.workers.first:
-                self._report()
-                if now - begun > self.settings.save_every:
+                self._report(always=ended)
+                if ended or now - saved > self.settings.save_every:
                     self.save()
-                    begun = now
-        if self.workers.first:
-            self._report(always=True)
-            self.save()
+                    saved = now
 
     @property
     def progress(self) -> float:
@@ -130,6 +130,21 @@ class Trainer:
                 line |= self.evaluation.measure(self.model)
             with (self.out / "log.jsonl").open("a") as log:
                 log.write(json.dumps(line) + "\n")
+            self._tell(line)
+
+    def _tell(self, line: dict) -> None:
+        """A line of the log for the terminal, with the speed since the last one."""
+        tokens, seconds = self.told
+        self.told = self.tokens, self.seconds
+        speed = (self.tokens - tokens) / max(self.seconds - seconds, 1e-9)
+        print(
+            f"step {self.step:,}  {self.tokens:,} tokens  {speed:,.0f} tokens/s  "
+            f"loss {line['loss']:.3f}  rate {line['rate']:.2g}",
+            flush=True,
+        )
+        if bits := line.get("bits_per_byte"):
+            shown = ", ".join(f"{domain} {value:.2f}" for domain, value in bits.items())
+            print(f"  bits per byte: {shown}", flush=True)
 
     def save(self) -> None:
         """Everything that going on needs, replaced at once."""

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from app.cards import badge
 from app.fit import Pairs
 from app.forward import Run, Whole
 from app.lab_views import At
@@ -87,7 +88,7 @@ def tokens(run: Run) -> dict:
         "rows": rows,
         "vocab": run.config.vocab,
         "summary": f"{run.spec.model} {said}",
-        "random": run.random_weights,
+        "badge": badge(run.spec.model),
         "first_new": run.first_new,
     }
 

@@ -8,7 +8,7 @@ import panel as pn
 from bokeh.server.urls import per_app_patterns
 from panel.io.server import DocHandler
 
-from app import models, page
+from app import cards, models, page
 from app.liveness import Liveness
 from app.parts.dock import dock
 from app.parts.lab import lab
@@ -32,6 +32,8 @@ class Page(DocHandler):
 
     async def get(self, *args, **kwargs):
         if self.request.path.endswith("/"):
+            self.request.query = self.request.query.replace("?", "%3F")  # Panel would part it there
+            self.request.uri = "?".join(filter(None, (self.request.path, self.request.query)))
             return await super().get(*args, **kwargs)
         # what the page asks for is named from its folder on: /k3 would ask for /static
         self.redirect(self.request.uri.replace(self.request.path, self.request.path + "/", 1))
@@ -78,7 +80,10 @@ def serve(
             prefix=prefix,
             websocket_origin=allowed(origins, port),
             websocket_max_message_size=MESSAGE_LIMIT,
-            extra_patterns=[("/liveness", Liveness, {"runner": runner, "here": here})],
+            extra_patterns=[
+                ("/liveness", Liveness, {"runner": runner, "here": here}),
+                (cards.PAGE, cards.Card),
+            ],
             show=show,
             title="k3scope",
             compress_response=True,

@@ -40,7 +40,7 @@ const next_of = (result) => {
     h("span", { class: `piece ${kind}` }, text), h("small", {}, String(id)),
     h("i", {}, h("b", { style: `width:${(100 * p) / top}%` })), h("span", { class: "p" }, percent(p)))
   return h("section", { class: "next", "aria-label": "Likeliest next tokens" },
-    h("h3", {}, "Next token", result.random ? h("em", {}, "random weights") : null),
+    h("h3", {}, "Next token", badge_of(result.badge)),
     h("ol", {}, ...result.next.map(row)))
 }
 

@@ -10,3 +10,9 @@ const h = (tag, attributes = {}, ...children) => {
   el.append(...children.filter((child) => child != null))
   return el
 }
+
+// What must be known of a model beside its numbers, with a way to its card; nothing for one that needs no word.
+const badge_of = (badge) => badge?.text
+  ? h("em", { title: badge.says, class: badge.warn ? null : "calm" },
+    badge.href ? h("a", { href: badge.href, target: "_blank" }, badge.text) : badge.text)
+  : null

@@ -5,8 +5,8 @@ export function render({ model, el }) {
   el.append(h("div", { class: "over" }, title, tools), note, problem)
 
   const draw = () => {
-    const { title: text, source, random, note: words, choices, choice, problem: why } = model.about
-    title.replaceChildren(text ?? "", h("span", {}, source ?? ""), ...(random ? [h("em", {}, "random weights")] : []))
+    const { title: text, source, badge, note: words, choices, choice, problem: why } = model.about
+    title.replaceChildren(...[text ?? "", h("span", {}, source ?? ""), badge?.warn ? badge_of(badge) : null].filter((part) => part != null))
     note.textContent = words ?? ""
     problem.textContent = why ?? ""
     problem.hidden = !why

@@ -25,7 +25,7 @@ export function render({ model, el }) {
   const draw = () => {
     const rows = model.tokens.rows ?? []
     from = Math.max(0, Math.min(model.token - CAP / 2, rows.length - CAP))
-    heading.replaceChildren("Each token", h("span", {}, model.tokens.summary ?? ""), ...(model.tokens.random ? [h("em", {}, "random weights")] : []))
+    heading.replaceChildren("Each token", h("span", {}, model.tokens.summary ?? ""), ...[badge_of(model.tokens.badge)].filter(Boolean))
     list.replaceChildren(...rows.slice(from, from + CAP).map((row, i) => chip(row, from + i)))
     tell()
     follow()

@@ -51,7 +51,7 @@ export function render({ model, el }) {
       type: "button", "aria-pressed": String(layer === r.layer), onclick: () => ask("layer", { layer }),
     }, String(layer))))
   const full = (r) => [
-    h("p", { class: "source" }, h("b", {}, r.source), r.random ? h("em", {}, "random weights") : null),
+    h("p", { class: "source" }, h("b", {}, r.source), badge_of(r.badge)),
     r.note ? h("p", {}, r.note, " ", r.draw
       ? h("button", { type: "button", class: "plain", onclick: () => ask("draw") }, `Draw ${r.draw}`) : null) : null,
     r.bad ? h("p", { class: "bad" }, r.bad) : null,

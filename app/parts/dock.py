@@ -8,6 +8,7 @@ from typing import ClassVar
 import panel as pn
 import param
 
+from app.cards import badge
 from app.gallery import example_of, examples
 from app.images import MOST, MOST_BYTES, SAMPLES
 from app.parts.part import Part
@@ -37,7 +38,7 @@ class Dock(Part):
     busy = param.Boolean(False)
     progress = param.Dict({"text": ""}, doc="text, and while layers run: done, of")
     problem = param.String("", doc="a sentence that something went wrong or differs")
-    result = param.Dict({}, doc="pieces, next, random, look; empty before a run")
+    result = param.Dict({}, doc="pieces, next, badge, look; empty before a run")
     token = param.Integer(None, allow_None=True)
     beside_lab = param.Boolean(False, doc="whether the Lab is on show, which has the tokens larger")
 
@@ -153,7 +154,7 @@ def result(run: Run) -> dict:
         "pieces": _chips(run),
         "count": len(run.pieces),
         "next": [[*chip(piece), round(p, 6)] for piece, p in run.next],
-        "random": run.random_weights,
+        "badge": badge(run.spec.model),
     }
 
 

@@ -7,6 +7,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from app import cards
 from app.formulas import with_formulas
 from app.html import render
 from app.parts.header import title
@@ -116,6 +117,8 @@ def _whole(facts: Facts, block: BlockFacts) -> dict:
     stops = tour.stops(facts)
     return {
         "whole": True,
+        "about": cards.about(facts.name),
+        "card": cards.address(facts.name),
         "headlines": origins.headlines(facts),
         "highlights": [facts.block(i) for i in HIGHLIGHTS if i in facts.blocks],
         "kinds": facts.kinds,

@@ -27,7 +27,7 @@ class Bar(Part):
 class Head(Part):
     """What stands over a plot; `file` is handed to the visitor as a download."""
 
-    about = param.Dict({}, doc="title, source, random, note, choices, choice, problem")
+    about = param.Dict({}, doc="title, source, badge, note, choices, choice, problem")
     file = param.Dict({}, doc="name, mime, data in base64, n that makes each one new")
 
     _esm = read("dom.js", "lab_head.js")
@@ -37,7 +37,7 @@ class Head(Part):
 class Strip(Part):
     """Every token with its probability, and what the model expects after the chosen one."""
 
-    tokens = param.Dict({}, doc="rows, vocab, summary, random")
+    tokens = param.Dict({}, doc="rows, vocab, summary, badge")
     next = param.Dict({}, doc="token, rows")
     token = param.Integer(0)
     added = param.Dict({"count": 0, "text": ""}, doc="count and text of tokens after the prompt")

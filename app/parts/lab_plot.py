@@ -33,14 +33,14 @@ class Place:
         choices = [[c.key, c.label] for c in slot.choices]
         self.head.about = {**self.head.about, "choices": choices, "choice": choice}
 
-    def show(self, picture: Picture, random: bool) -> None:
+    def show(self, picture: Picture, badge: dict) -> None:
         self.drawn.show(picture)
         self._pane.visible = True
         self.head.about = {
             **self.head.about,
             "title": picture.title,
             "source": picture.source.replace(", random weights", ""),
-            "random": random,
+            "badge": badge,
             "note": picture.note,
             "problem": "",
         }

@@ -7,6 +7,7 @@ from functools import partial
 import panel as pn
 
 from app import html, lab_words
+from app.cards import badge
 from app.forward import Run, Whole
 from app.lab_views import VIEWS, At, Choice, Slot, chosen_layer
 from app.parts import lab_growth, linked
@@ -160,7 +161,7 @@ class Room:
             self._places[index].refuse(found)
         else:
             place = self._places[index]
-            place.show(found, sight.run.random_weights)
+            place.show(found, badge(sight.run.spec.model))
             place.drawn.mark(*marks(sight, found))
 
     def _choose(self, index: int, key: str) -> None:

@@ -6,6 +6,7 @@ from typing import ClassVar
 import param
 
 from app import readout
+from app.cards import badge
 from app.gallery import examples
 from app.parts.dock import read
 from app.parts.header import title
@@ -76,7 +77,7 @@ def _readout(runs: Runs, chosen: int | None) -> dict:
     bad = run.readings.first_bad
     return {
         "source": _source(run, at),
-        "random": run.random_weights,
+        "badge": badge(ran),
         "note": "" if same_model else _note(state, run, at, like),
         "draw": "" if same_model else title(ran),
         "layer": at.layer,
@@ -90,7 +91,7 @@ def _readout(runs: Runs, chosen: int | None) -> dict:
 def _absent(run, why: str) -> dict:
     return {
         "source": title(run.spec.model),
-        "random": False,
+        "badge": {},
         "note": why,
         "layers": [],
         "charts": [],

@@ -48,7 +48,7 @@ def test_the_tokens_say_that_nothing_predicts_the_first(runs):
     said = lab_words.tokens(runs[0])
     assert said["rows"][0] == ["w", "", ord("w"), None, None, None]
     assert 0 < said["rows"][1][3] < 1
-    assert said["random"]
+    assert said["badge"]["text"] == "random weights"
 
 
 def test_what_is_expected_marks_what_came(runner, runs):

@@ -168,7 +168,7 @@ def test_the_result_holds_all_tokens_and_eight_next_ones(runner):
     shown = result(visitor.runs.run)
     assert [p[0] for p in shown["pieces"]] == list(b"365")
     assert len(shown["next"]) == 8
-    assert shown["random"]
+    assert shown["badge"]["text"] == "random weights"
     assert summary(visitor.runs.run).startswith("k3-random · random weights · 3 tokens")
 
 

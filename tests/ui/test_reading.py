@@ -138,3 +138,14 @@ def test_after_a_run_letters_lead_to_live_values(visit):
     row.get_by_role("link", name="live").click(timeout=30_000)
     expect(subject(page)).to_have_text("Decay gate")
     expect(page.get_by_role("tabpanel", name="Live")).to_be_visible()
+
+
+def test_a_model_says_what_it_is_and_its_card_opens_from_this_server(visit):
+    page = visit("?model=k3-recall")
+    about = page.get_by_test_id("about-model")
+    expect(about).to_contain_text("held short on purpose")
+    with page.expect_popup() as card:
+        about.get_by_role("link", name="The card of this model").click()
+    expect(card.value.get_by_role("heading", name="k3-recall")).to_be_visible()
+    card.value.get_by_role("link", name="k3-tiny").click()
+    expect(card.value.get_by_role("heading", name="k3-tiny")).to_be_visible()

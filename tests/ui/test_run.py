@@ -286,3 +286,9 @@ def test_a_phone_holds_the_dock_without_scrolling_sideways(visit, browser):
     page.get_by_role("button", name="Fold the tokens away").click()
     expect(chips(page)).to_have_count(0)
     context.close()
+
+
+def test_a_question_mark_in_a_link_is_a_part_of_the_prompt(visit):
+    page = visit("?prompt=34 ? r=")
+    expect(prompt_box(page)).to_have_value("34 ? r=")
+    expect(chips(page)).to_have_count(count("34 ? r="))

@@ -1,0 +1,62 @@
+"""What the models that run here are, in the words of their cards, and the cards themselves as pages."""
+
+import re
+from functools import cache
+
+from tornado.web import HTTPError, RequestHandler
+
+from app import html, theme
+from model.presets import META_ONLY, PRESETS, TRAINED
+
+PAGE = r"/cards/([a-z0-9-]+)/README\.md"  # as the cards name each other
+BADGES = {
+    "k3-tiny": "small, trained here",
+    "k3-recall": "a specialist",
+    "k3-random": "random weights",
+}
+CALM = ("k3-tiny",)  # needs no caution beside its numbers
+UNTRAINED = (
+    "The sizes of `k3-tiny` with weights that were drawn from a seed and never trained: its activations are "
+    "real, its words and probabilities mean nothing."
+)
+
+
+@cache
+def card(name: str) -> str:
+    """The card of a model that ships with weights, as Markdown; empty for others."""
+    return (TRAINED[name] / "README.md").read_text(encoding="utf-8") if name in TRAINED else ""
+
+
+def address(name: str) -> str:
+    """Where the page of a card is, from the page's own address; empty without a card."""
+    return f"cards/{name}/README.md" if name in TRAINED else ""
+
+
+def about(name: str) -> str:
+    """What a model is, as Markdown: the two paragraphs that its card begins with. Empty when not known."""
+    if name in PRESETS and name not in META_ONLY:
+        return UNTRAINED
+    paragraphs = card(name).split("\n\n")[1:3]  # after the title
+    return "\n\n".join(paragraphs).replace("](../", "](cards/")
+
+
+def badge(name: str) -> dict:
+    """What stands beside the numbers of a model: text, what it says when asked, its card, whether to warn."""
+    if name not in BADGES:
+        return {}
+    says = re.sub(r"\[(.*?)\]\(.*?\)|[*`]", r"\1", " ".join(about(name).split()))
+    return {"text": BADGES[name], "says": says, "href": address(name), "warn": name not in CALM}
+
+
+def page(name: str) -> str:
+    """A card as a page of its own."""
+    return html.render("card.html", model=name, card=card(name), colours=theme.drawing_colours())
+
+
+class Card(RequestHandler):
+    """Serves the cards that there are."""
+
+    def get(self, name: str):
+        if name not in TRAINED:
+            raise HTTPError(404)
+        self.write(page(name))

@@ -39,7 +39,7 @@ def lab(
     return Run(
         **vars(seen.trace),
         model=loaded,
-        name=model if named else "model",
+        name=(model if named else "model") + (", changed" if changes else ""),
         random_weights=model in PRESETS if named else None,
         pieces=pieces_of(tokenizer, seen.trace.ids),
         points=seen.points,

@@ -11,6 +11,7 @@ import numpy as np
 
 from model.measure import colours
 
+SAME = "No difference anywhere."  # said of a picture that has nothing to show
 LOG_FLOOR = 1e-4  # lowest colour of a logarithmic scale, in parts of the highest value
 
 
@@ -104,7 +105,10 @@ class Picture:
             raise ValueError(f"{self.title}: pictures of {shapes} cells have no difference")
         change = self.image.astype(np.float64) - other.image
         title, source = f"{self.title}, difference", f"{self.source} minus {other.source}"
-        return replace(self, image=change, title=title, source=source, meaning="signed", log=False)
+        same = (self.image == other.image) | (np.isnan(self.image) & np.isnan(other.image))
+        nothing = same.all() if self.absent is None else same[~self.absent].all()
+        note = f"{self.note} {SAME}".strip() if nothing else self.note
+        return replace(self, image=change, title=title, source=source, meaning="signed", log=False, note=note)
 
     def __repr__(self) -> str:
         values = self.measured[np.isfinite(self.measured)]

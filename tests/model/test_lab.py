@@ -20,7 +20,7 @@ from model.intervene import Intervention
 from model.lab import lab
 from model.measure import attention, colours, kda, lens, routing
 from model.measure.difference import aligned
-from model.measure.picture import Picture
+from model.measure.picture import SAME, Picture
 from model.measure.plots import PLOTS
 from model.measure.stream import VIEWS, observe
 from model.presets import KIMI_LINEAR
@@ -152,6 +152,15 @@ def test_the_png_has_the_colours_of_the_values():
     assert picture.csv().splitlines() == ["a / b,0,1", "0,0,", "1,2,nan"]
 
 
+def test_a_difference_of_nothing_says_so():
+    one = Picture("t", np.array([[1.0, np.nan], [2.0, 3.0]]), "a", "b", "v", note="Read so.")
+    there = np.array([[False, False], [False, True]])
+    assert one.minus(one).note == f"Read so. {SAME}"
+    other = Picture("t", np.array([[1.0, np.nan], [2.0, 4.0]]), "a", "b", "v", absent=there)
+    assert other.minus(one).note == SAME
+    assert one.minus(other).note == "Read so."
+
+
 def test_ranges():
     made = lambda values, **more: Picture("t", np.array([values]), "a", "b", "v", **more)  # noqa: E731
     assert made([1.0, 3.0]).range == (0, 3)
@@ -167,6 +176,8 @@ def test_a_difference_is_signed_and_of_one_size(run):
     found = changed.picture("lens").minus(run.picture("lens"))
     assert found.meaning == "signed"
     assert np.abs(found.image).max() > 0
+    assert SAME not in found.note
+    assert found.source == "k3-random, changed, random weights minus k3-random, random weights"
     assert run.against(changed).kl.max() > 0
     with pytest.raises(ValueError, match="have no difference"):
         lab("x", "k3-random").picture("lens").minus(run.picture("lens"))

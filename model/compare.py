@@ -12,6 +12,7 @@ INSIDE = (
     "kda.conv_state_v", "kda.final_state_vk", "self_attn.out", "mlp_res.probs", "mlp_res.mixed",
     "router.margin", "router.topk_idx", "router.topk_weight", "ffn.out", "prefix_sum", "num_blocks",
 )  # fmt: skip
+SIZED = ("prefix_sum", "logits")  # their last axis is the width of the model, or its vocabulary
 AFTER = ("output_attn_res.probs", "output_attn_res.mixed", "final_norm.out", "logits")
 
 
@@ -30,7 +31,7 @@ class Difference:
 def compare(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> list[Difference]:
     """Differences of all tensors both have, in the order a forward pass computes them.
 
-    ValueError when they share none, or were made from different tokens.
+    ValueError when they share none, or were made from different tokens or by models of different sizes.
     """
     shared = sorted(ours.keys() & theirs.keys() - {"token_ids"}, key=_order)
     if not shared:
@@ -40,6 +41,10 @@ def compare(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> list[Differen
     a, b = ours.get("token_ids"), theirs.get("token_ids")
     if a is not None and b is not None and not torch.equal(a, b):
         raise ValueError("the two traces are of different token_ids; compare runs of the same tokens")
+    for name in shared:
+        if name.endswith(SIZED) and ours[name].shape[-1] != theirs[name].shape[-1]:
+            shapes = f"{tuple(ours[name].shape)} and {tuple(theirs[name].shape)}"
+            raise ValueError(f"the two traces are of models of different sizes: {name} has shapes {shapes}")
     return [_difference(name, ours[name], theirs[name]) for name in shared]
 
 

@@ -94,6 +94,18 @@ def test_compare_trace_refuses_other_tokens(tmp_path, capsys):
     assert "different token_ids" in capsys.readouterr().err
 
 
+def test_compare_trace_of_two_sizes_of_models_says_so_and_no_more(tmp_path, capsys):
+    models = "k3-tiny", "k3-recall"
+    files = [str(tmp_path / name) for name in models]
+    for file, name in zip(files, models, strict=True):
+        main(["trace", name, "--prompt", "one", "--out", file])
+    capsys.readouterr()
+    assert main(["compare-trace", *files]) == 2
+    said = capsys.readouterr()
+    assert "of models of different sizes" in said.err
+    assert not said.out
+
+
 def test_trace_with_forced_routes_on_the_command_line(tmp_path):
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
     main(["trace", "--prompt", "hello there", "--out", a])

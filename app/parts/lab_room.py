@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from functools import partial
 
 import panel as pn
@@ -20,6 +21,7 @@ from app.parts.lab_sight import Sight, marks, picture_of, shared, words
 from app.runs import PLAIN, Runs
 from model.measure.picture import Picture
 
+WITHOUT = "the run without changes"
 AGAIN = "This run is being passed through the model again."
 GONE = "This run is no longer whole in memory: press Run in the dock to see inside it again."
 # what a visitor who looks at a view is likely to change
@@ -99,7 +101,7 @@ class Room:
         pn.state.execute(await_)
 
     def _say(self, problem: str) -> None:
-        self._words.object = html.render("lab_words.html", facts=[], report=[], problem=problem, names=None)
+        self._words.object = html.render("lab_words.html", facts=[], report=[], problem=problem, against="")
 
     def _wanted(self, run: Run, whole: Whole) -> Sight:
         state, other = self._state, self._runs.reference
@@ -113,7 +115,8 @@ class Room:
         token = last if state.token is None else min(state.token, last)
         choices = tuple(self._choice(slot).key for slot in view.slots)
         theirs = self._runs.runner.whole(other.id) if other else None
-        return Sight(run, whole, theirs, name, At(layer, head if heads else None, token), choices)
+        at = At(layer, head if heads else None, token)
+        return Sight(run, whole, theirs, called(run, other) if other else "", name, at, choices)
 
     def _choice(self, slot: Slot) -> Choice:
         return next((c for c in slot.choices if c.key in self._state.plots), slot.choices[0])
@@ -222,7 +225,7 @@ class Room:
 def comparable(runs: Runs) -> list[list[str]]:
     """What the run on show can be compared with: value and label."""
     run = runs.run
-    plain = [[PLAIN, "the run without changes"]] if run.spec.changes else []
+    plain = [[PLAIN, WITHOUT]] if run.spec.changes else []
     known = [
         [other.id, label(other)]
         for other in runs.history
@@ -234,8 +237,13 @@ def comparable(runs: Runs) -> list[list[str]]:
     return [["", "nothing"], *plain, *known]
 
 
-def label(run: Run) -> str:
-    """A run in a menu."""
-    prompt = run.spec.prompt if len(run.spec.prompt) <= 24 else run.spec.prompt[:23] + "…"
+def called(run: Run, other: Run) -> str:
+    """How the run is called that another is compared with."""
+    return WITHOUT if other.spec == replace(run.spec, changes="") else label(other, 60)
+
+
+def label(run: Run, most: int = 24) -> str:
+    """A run in a menu, with so many characters of its prompt."""
+    prompt = run.spec.prompt if len(run.spec.prompt) <= most else run.spec.prompt[: most - 1] + "…"
     count = len(run.changes)
     return f"“{prompt}”" + (f", {count} change{'s' if count > 1 else ''}" if count else "")

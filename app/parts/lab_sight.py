@@ -18,6 +18,7 @@ class Sight:
     run: Run
     whole: Whole
     other: Whole | None
+    against: str  # how that run is called, empty for none
     view: str
     at: At
     choices: tuple[str, ...]
@@ -40,9 +41,8 @@ def words(sight: Sight, piece) -> tuple[str, dict]:
             report = lab_words.report(sight.whole, sight.other, sight.run.pieces)
     except ValueError as error:
         problem = str(error)
-    names = sight.other and (sight.whole.source, "".join(sight.other.pieces[:24]))
     facts = lab_words.facts(sight.whole, sight.view, sight.at)
-    said = html.render("lab_words.html", facts=facts, report=report, problem=problem, names=names)
+    said = html.render("lab_words.html", facts=facts, report=report, problem=problem, against=sight.against)
     expected = lab_words.expected(sight.whole, sight.at.token, piece) if sight.view == "tokens" else {}
     return said, expected
 

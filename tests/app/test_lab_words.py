@@ -1,9 +1,12 @@
 """What the Lab says in words, and what its form for interventions means."""
 
+from dataclasses import replace
+
 import pytest
 
 from app import lab_changes, lab_words
 from app.lab_views import VIEWS, At
+from app.parts.lab_room import called
 from model.config import Config
 from model.intervene import Intervention
 from model.presets import preset
@@ -23,6 +26,14 @@ def test_the_report_of_an_intervention_says_where_the_runs_part(runner, runs):
     assert said["first layer that differs"] == "3"
     assert said["tokens in common"] == "7 of 7"
     assert said["loss"].endswith("nats")
+
+
+def test_the_run_to_compare_with_is_called_by_what_sets_it_apart(runs):
+    plain, changed = runs
+    longer = replace(plain, spec=replace(plain.spec, prompt="x" * 99))
+    assert called(changed, plain) == "the run without changes"
+    assert called(plain, changed) == f"“{TEXT}”, 1 change"
+    assert called(plain, longer) == f"“{'x' * 59}…”"
 
 
 def test_a_run_does_not_differ_from_itself(runner, runs):

@@ -69,6 +69,7 @@ def test_an_intervention_changes_the_run_and_its_link_brings_it_back(visit, brow
     report = lab(page).get_by_test_id("lab-difference")
     expect(report).to_contain_text("another likeliest next token", timeout=PATIENT)
     expect(report).to_contain_text("first layer that differs 3")
+    expect(report).to_contain_text("this run less the run without changes")
     shown(page, "Probability of the next token, difference")
     expect(page).to_have_url(re.compile("do=.*against=plain"))
     context = browser.new_context()

@@ -63,7 +63,7 @@ export function render({ model, el }) {
   const root = h("div", { class: "frame" })
   const images = images_of(model, root, send, (sentence) => { refused = sentence; draw_problem() })
   const form = h("form", { class: "line" }, runs_on, prompt, images.button, examples.button, run, cancel, fold)
-  root.append(form, images.input, images.strip, h("div", { class: "status" }, bar, told), problem, look, result, examples.panel)
+  root.append(form, images.input, images.strip, images.unread, h("div", { class: "status" }, bar, told), problem, look, result, examples.panel)
   el.append(root)
 
   const grow = () => {
@@ -77,6 +77,7 @@ export function render({ model, el }) {
     send("run", { model: runs_on.value, prompt: prompt.value })
   }
   form.onsubmit = (event) => { event.preventDefault(); start() }
+  runs_on.onchange = () => send("model", { model: runs_on.value })
   prompt.oninput = grow
   prompt.onkeydown = (event) => {
     if (event.key !== "Enter" || event.isComposing || event.shiftKey) return

@@ -47,9 +47,10 @@ const image_chip = (image, index, send) => {
 const images_of = (model, root, send, refuse) => {
   const input = h("input", { type: "file", accept: "image/*", multiple: true, hidden: true })
   const button = h("button", {
-    type: "button", class: "add", title: "Add an image (or drop or paste one)", onclick: () => input.click(),
+    type: "button", class: "add", onclick: () => input.click(),
   }, icon(), h("span", {}, "Image"))
   const strip = h("ul", { class: "images", "aria-label": "Images before the prompt", "aria-live": "polite" })
+  const unread = h("p", { role: "status", class: "problem" })
   const coming = [] // names of files on their way
   let sent = 0
 
@@ -58,10 +59,17 @@ const images_of = (model, root, send, refuse) => {
     const waiting = coming.map((name) => h("li", { class: "coming" }, `Reading ${name} …`))
     strip.replaceChildren(...model.images.map((image, index) => image_chip(image, index, send)), ...waiting)
     strip.hidden = !strip.children.length
+    button.disabled = Boolean(model.blind)
+    button.title = model.blind || "Add an image (or drop or paste one)"
+    const one = model.images.length === 1
+    unread.textContent = model.blind && model.images.length
+      ? `${model.blind} and will not take ${one ? "this image" : "these images"}: choose another model, or remove ${one ? "it" : "them"}.` : ""
+    unread.hidden = !unread.textContent
     if (held) (strip.querySelector(".remove") ?? button).focus()
   }
   const add = async (files) => {
-    refuse("")
+    refuse(model.blind && files.length ? `${model.blind}, so it takes no images.` : "")
+    if (model.blind) return
     for (const file of files) {
       const reason = why_not(file, model.images.length + coming.length, model.limits)
       if (reason) { refuse(reason); continue }
@@ -90,7 +98,8 @@ const images_of = (model, root, send, refuse) => {
   listen("drop", (event) => { root.classList.remove("over"); add([...event.dataTransfer.files]) })
   model.on("remove", () => gone.abort())
   model.on("images", draw)
+  model.on("blind", draw)
   model.on("received", () => { coming.splice(0, coming.length - (sent - model.received)); draw() })
   draw()
-  return { button, input, strip, waiting: () => coming.length > 0 }
+  return { button, input, strip, unread, waiting: () => coming.length > 0 }
 }

@@ -32,6 +32,7 @@ class Dock(Part):
     samples = param.List([], doc="[name, label] of the sample images")
     limits = param.Dict({"images": MOST, "bytes": MOST_BYTES}, doc="what one prompt takes, and one file")
     images = param.List([], doc="of each: name, size, rows, note, thumb, large")
+    blind = param.String("", doc="that the model in the menu takes no images, empty when it does")
     received = param.Integer(0, doc="files that arrived here, taken or not")
     model_name = param.String("", doc="name of the model in the menu")
     prompt = param.String("", doc="text to put into the prompt box")
@@ -54,6 +55,8 @@ def dock(runs: Runs) -> Dock:
         match data:
             case {"type": "run", "model": str(name), "prompt": str(prompt)}:
                 runs.start(name, prompt)
+            case {"type": "model", "model": str(name)} if name in runs.runner.names:
+                runs.model = name
             case {"type": "cancel"}:
                 runs.stop()
             case {"type": "example", "index": int(index)} if 0 <= index < len(examples()):
@@ -135,7 +138,7 @@ def _images(runs: Runs) -> dict:
                 "large": rows > LIMIT // 2,
             }
         )
-    return {"images": shown}
+    return {"images": shown, "blind": "" if vit else f"{runs.model} has no vision tower"}
 
 
 # what is read of the runs, and the fields whose change asks for it

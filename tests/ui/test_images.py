@@ -151,3 +151,19 @@ def test_a_phone_keeps_the_image_button_in_reach(visit, phone):
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_model_without_a_tower_says_at_once_that_it_takes_no_image(visit):
+    page = visit("?with=k3-recall")
+    button = page.get_by_role("button", name="Image", exact=True)
+    expect(button).to_be_disabled()
+    expect(button).to_have_attribute("title", "k3-recall has no vision tower")
+    drop(page, "ring.png", "image/png", samples.path("ring").read_bytes())
+    expect(page.get_by_role("alert")).to_have_text("k3-recall has no vision tower, so it takes no images.")
+    page.get_by_role("combobox", name="Model that runs").select_option("k3-random")
+    expect(button).to_be_enabled()
+    add_sample(page, "Ring on nothing, padded")
+    expect(strip(page)).to_contain_text("24 rows")
+    page.get_by_role("combobox", name="Model that runs").select_option("k3-recall")
+    expect(page.get_by_text("k3-recall has no vision tower and will not take this image")).to_be_visible()
+    expect(strip(page)).not_to_contain_text("rows")

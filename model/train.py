@@ -84,7 +84,7 @@ def _trainer(options: argparse.Namespace, workers: Workers) -> Trainer:
     tokenizer = BpeTokenizer.load(options.tokenizer)
     recipe = RECIPES[options.model]
     phase = recipe.phases[options.phase]
-    found = streams(options.corpus, tokenizer, "train", phase.shares)
+    found = workers.in_turn(lambda: streams(options.corpus, tokenizer, "train", phase.shares))
     settings = Settings(
         phase.rows, phase.length, options.steps, options.minutes,
         Schedule(options.rate, max(1, options.warmup), options.decay),  # over one step is none

@@ -1,10 +1,14 @@
 """Several processes that train one model: they agree, add up counts and average gradients."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,15 @@ class Workers:
         shared = torch.tensor(value, dtype=torch.float64)
         dist.all_reduce(shared, dist.ReduceOp.MAX)
         return shared.item()
+
+    def in_turn(self, work: Callable[[], T]) -> T:
+        """What `work` returns; the others begin when the first has done what need be done only once."""
+        if not self.first:
+            self.agree(0)
+        found = work()
+        if self.first:
+            self.agree(0)
+        return found
 
     def add(self, tensors: list[Tensor]) -> None:
         """Sums over the workers, in place."""

@@ -124,25 +124,28 @@ def test_the_fresh_model_remembers_over_all_scales():
 
 EXCHANGE = """
 import sys, torch
+from pathlib import Path
 from model.training.workers import Workers
 workers = Workers(int(sys.argv[1]), 2)
 workers.join(sys.argv[2])
 means = [torch.tensor([2.0 * workers.rank, 1.0]), torch.tensor([[4.0 * workers.rank]])]
 sums = [torch.tensor(3)]
+once = workers.in_turn(lambda: Path(sys.argv[2] + ".once").exists() or Path(sys.argv[2] + ".once").touch())
 workers.average(means)
 workers.add(sums)
-print([m.tolist() for m in means], sums[0].item(), workers.agree(workers.rank + 0.5))
+print([m.tolist() for m in means], sums[0].item(), workers.agree(workers.rank + 0.5), once)
 workers.leave()
 """
 
 
-def test_two_processes_average_add_and_agree(tmp_path):
+def test_two_processes_average_add_agree_and_take_turns(tmp_path):
     command = [sys.executable, "-c", EXCHANGE]
     runs = [
         subprocess.Popen([*command, str(rank), str(tmp_path / "meeting")], stdout=subprocess.PIPE, text=True)
         for rank in range(2)
     ]
-    assert [run.communicate(timeout=120)[0].strip() for run in runs] == ["[[1.0, 1.0], [[2.0]]] 6 1.5"] * 2
+    said = [run.communicate(timeout=120)[0].strip() for run in runs]
+    assert said == [f"[[1.0, 1.0], [[2.0]]] 6 1.5 {once}" for once in (None, True)]
 
 
 def test_bits_per_byte_of_a_uniform_guess():

@@ -7,7 +7,9 @@ the hold of one thread also catches the callbacks that another one schedules.
 from collections.abc import Callable
 
 import panel as pn
+from bokeh.document import Document
 from panel.custom import JSComponent
+from panel.io import document as sending
 from panel.io.document import hold
 from panel.io.state import set_curdoc
 
@@ -40,3 +42,18 @@ class Ordered(JSComponent):
         for change in list(pn.state._change_callbacks.get(doc, {}).values()):
             await change()
         self._process_bokeh_event(doc, event)
+
+
+_dispatch = sending._dispatch_msgs
+
+
+async def _send(doc: Document) -> None:
+    """Panel drops its mark of messages that wait when it has written the ones before, and then passes
+    by those that came meanwhile: without this a page may miss a change until the next one.
+    """
+    if doc in sending._WRITE_MSGS:
+        sending._WRITE_BLOCK[doc] = True
+    await _dispatch(doc)
+
+
+sending._dispatch_msgs = _send

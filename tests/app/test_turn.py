@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import panel as pn
 from bokeh.document import Document
+from panel.io import document as sending
 from panel.models.esm import DataEvent
 
 from app.turn import Ordered, turn
@@ -34,3 +35,33 @@ def test_messages_are_heard_in_order_even_when_the_server_has_threads(monkeypatc
         monkeypatch.setattr(type(pn.state), "_thread_pool", pool)
         asyncio.run(send(Ear(), Document()))
     assert heard == [(n, threading.get_ident()) for n in range(50)]
+
+
+class Wire:
+    """A connection to a browser that takes its time."""
+
+    def __init__(self):
+        self._socket = self.protocol = self
+        self.sent, self.written = [], []
+
+    def create(self, _kind: str, events: list) -> str:
+        return events[0]
+
+    def take(self, _connection, msg: str) -> list[asyncio.Future]:
+        self.sent.append(msg)
+        self.written.append(asyncio.get_running_loop().create_future())
+        return self.written[-1:]
+
+
+def test_a_message_that_comes_when_the_one_before_has_just_been_written_is_sent(monkeypatch):
+    async def send(wire: Wire, document: Document) -> None:
+        sending.schedule_write_events(document, [wire], ["first"])
+        await asyncio.sleep(0)
+        wire.written[0].set_result(None)
+        sending.schedule_write_events(document, [wire], ["second"])
+        await asyncio.sleep(0.01)
+
+    wire = Wire()
+    monkeypatch.setitem(sending.extra_socket_handlers, Wire, wire.take)
+    asyncio.run(send(wire, Document()))
+    assert wire.sent == ["first", "second"]

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from model.presets import TRAINED
+
 VIEWS = {
     "Tokens": ("Probability of the next token",),
     "Routing": ("Tokens per expert", "Experts of each token, layer 1", "Margin of the cut"),
@@ -97,10 +99,26 @@ def test_two_runs_are_compared_where_their_tokens_agree(visit):
     shown(page, "Probability of the next token, difference")
 
 
+ROOM = """(menu, text) => { // pixels that a text leaves in a menu beside the arrow
+  const pen = document.createElement("canvas").getContext("2d"), style = getComputedStyle(menu)
+  pen.font = style.font
+  return menu.clientWidth - parseFloat(style.paddingLeft) - 22 - pen.measureText(text).width
+}"""
+
+
 def test_a_phone_holds_the_lab_without_scrolling_sideways(visit, phone):
     page = visit("?with=k3-random&view=lab&lab=attention&prompt=phone", phone)
     shown(page, *VIEWS["Attention"])
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    menu = page.get_by_role("combobox", name="Model that runs")
+    assert all(menu.evaluate(ROOM, name) > 0 for name in TRAINED)
+
+
+def test_on_a_phone_the_example_of_the_empty_lab_is_whole(visit, phone):
+    page = visit("?view=lab", phone)
+    box = lab(page).get_by_role("button", name="Run an example").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
 
 
 BANDS = """() => Bokeh.documents.flatMap((doc) => [...doc._all_models.values()])

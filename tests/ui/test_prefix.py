@@ -16,6 +16,10 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler, websocket_connect
 
+from app.cards import address
+from app.models import RUNNABLE
+from model.presets import TRAINED
+
 OWN = {"Connection", "Content-Length", "Content-Encoding", "Transfer-Encoding"}
 
 
@@ -140,11 +144,17 @@ def test_the_path_without_its_slash_leads_to_the_page(context, guard, url):
     expect(page).to_have_url(url + "?select=kda")
 
 
+def test_the_cards_of_the_models_are_under_the_path(url):
+    for name in TRAINED:
+        with urlopen(url + address(name)) as answer:
+            assert f"<h1>{name}</h1>" in answer.read().decode()
+
+
 def test_liveness_tells_what_the_server_runs_on(url):
     with urlopen(url + "liveness") as answer:
         assert answer.headers["Content-Type"].startswith("application/json")
         found = json.load(answer)
     assert found["alive"] is True
-    assert found["runs"] == {"k3-tiny": 0, "k3-random": 0}
+    assert found["runs"] == dict.fromkeys(RUNNABLE, 0)
     assert found["kernels"].keys() == {"delta rule", "experts"}
     assert found["models"]["k3-tiny"]["runs"] == "runs here"

@@ -46,7 +46,7 @@ def slow(monkeypatch, seconds=0.02):
 def test_nothing_loads_before_the_first_run():
     runner = Runner()
     assert runner._workers["k3-random"]._model is None
-    assert runner.names == ("k3-tiny", "k3-random")
+    assert runner.names == ("k3-tiny", "k3-recall", "k3-random")
     assert runner.count("k3-random", "123月") == 6  # three digits, three bytes
 
 
@@ -97,7 +97,7 @@ def test_2048_tokens_are_taken_and_2049_refused(runner):
 
 
 def test_a_model_without_weights_is_refused_by_name(runner):
-    with pytest.raises(ValueError, match="kimi-k3 does not run here; these do: k3-tiny, k3-random"):
+    with pytest.raises(ValueError, match="kimi-k3 does not run here; these do: k3-tiny, k3-recall, k3-random"):
         runner.submit("kimi-k3", "x")
 
 

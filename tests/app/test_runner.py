@@ -97,7 +97,9 @@ def test_2048_tokens_are_taken_and_2049_refused(runner):
 
 
 def test_a_model_without_weights_is_refused_by_name(runner):
-    with pytest.raises(ValueError, match="kimi-k3 does not run here; these do: k3-tiny, k3-recall, k3-random"):
+    with pytest.raises(
+        ValueError, match="kimi-k3 does not run here; these do: k3-tiny, k3-recall, k3-random"
+    ):
         runner.submit("kimi-k3", "x")
 
 

@@ -15,10 +15,8 @@ BADGES = {
     "k3-random": "random weights",
 }
 CALM = ("k3-tiny",)  # needs no caution beside its numbers
-UNTRAINED = (
-    "The sizes of `k3-tiny` with weights that were drawn from a seed and never trained: its activations are "
-    "real, its words and probabilities mean nothing."
-)
+NOISE = "its activations are real, its words and probabilities mean nothing."
+UNTRAINED = f"The sizes of `k3-tiny` with weights that were drawn from a seed and never trained: {NOISE}"
 
 
 @cache

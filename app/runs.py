@@ -8,6 +8,7 @@ from functools import partial
 
 import param
 
+from app.cards import NOISE
 from app.forward import Run
 from app.growth import NOTHING, Growth
 from app.job import Job
@@ -242,7 +243,7 @@ class Runs(Picked):
         if not text and self.run is not None:
             text = summary(self.run)
         elif not text and self.runner.random_weights(self.model):
-            text = f"{self.model} has random weights: its activations are real, its words mean nothing."
+            text = f"{self.model} has random weights: {NOISE}"
         self.param.update(busy=False, progress={"text": text}, problem=problem)
         self.state.underway = {}
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from string import Template
 
+from model.init import build
 from model.presets import TRAINED
+from model.training.recipes import RECIPES
 
 WORDS = Path(__file__).parent / "cards"
 WHAT = {
@@ -39,7 +41,12 @@ def card(name: str) -> str:
     """The card's text. KeyError when the words ask for what was not measured."""
     found = json.loads((TRAINED[name] / "measurements.json").read_text())
     sides = found["trained"], found["untrained"]
+    recipe = RECIPES[name]
     values = _text(found) | _inside(*sides) | {"recall": _rows([*_answers(sides), *_copies(sides)])}
+    values["parameters"] = f"{sum(p.numel() for p in build(recipe.config).parameters()) / 1e6:.2f}"
+    values["half_lives"] = " to ".join(f"{x:g}" for x in recipe.half_lives)
+    head = found["trained"]["answering_head"]
+    values["times_chance"] = f"{head['best_head'] / head['chance']:.1f}"
     values["samples"] = "\n".join(f"- **`{_code(p)}`** `{_code(new)}`" for p, new in found["samples"])
     return Template((WORDS / f"{name}.md").read_text()).substitute(values)
 

@@ -12,6 +12,10 @@ from model.tokenizers import tokenizer_of
 
 EXAMPLES = {example.name: example for example in examples()}
 STORY = "A story that keeps its names"
+FRENCH = (
+    "Mia avait un ballon rouge. Un jour, Mia alla à la rivière et perdit le ballon. Elle chercha sous le "
+    "pont, mais le ballon n'était pas là."
+)
 
 
 def told(name: str) -> tuple[Example, Run]:
@@ -110,12 +114,25 @@ def share(run: Run, layer: int, expert: int) -> float:
     return (chosen == expert).any(-1).float().mean().item()
 
 
-@pytest.mark.parametrize(("name", "layer", "expert"), [("German", 2, 16), ("Spanish", 4, 2)])
-def test_a_language_has_its_expert(name, layer, expert):
-    example, run = told(name)
-    assert f"layer {layer}" in example.look
-    assert f"expert {expert}" in example.look
-    assert share(run, layer, expert) > 0.8 > 0.5 > share(told(STORY)[1], layer, expert)
+def shares(layer: int, expert: int) -> dict[str, float]:
+    """By language, on texts that tell the same."""
+    runs = {"English": told(STORY)[1], "French": lab(FRENCH), "German": told("German")[1]}
+    runs["Spanish"] = told("Spanish")[1]
+    return {language: share(run, layer, expert) for language, run in runs.items()}
+
+
+def test_german_has_an_expert_that_no_other_language_uses_half_as_much():
+    assert "In layer 2 nearly every token goes to expert 16" in EXAMPLES["German"].look
+    found = shares(2, 16)
+    assert found.pop("German") > 0.85
+    assert max(found.values()) < 0.45
+
+
+def test_what_is_not_english_has_an_expert():
+    assert "In layer 4 expert 2 gets most tokens" in EXAMPLES["Spanish"].look
+    found = shares(4, 2)
+    assert found.pop("English") == pytest.approx(0.25, abs=0.05)
+    assert min(found.values()) > 0.7
 
 
 def test_brackets_go_to_the_same_experts():
@@ -171,7 +188,7 @@ def test_characters_never_read_are_not_expected():
 
 def test_random_weights_expect_nothing():
     _, run = told("The same story with random weights")
-    assert np.nanmax(likely(run)) < 0.02
+    assert run.lens.of().prob[:, :-1].max() < 0.002  # after every layer; one of 2,048 has 0.0005
 
 
 @pytest.mark.parametrize(("name", "next_piece"), [("Keys and values", "7"), ("Copying a list", " cat")])

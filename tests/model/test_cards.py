@@ -1,13 +1,17 @@
 """The cards of the small models say what was measured."""
 
 import json
+import re
 
 import pytest
 
+from model import load
 from model.presets import TRAINED
+from model.tokenizers import tokenizer_of
 from model.training.card import WHAT, card
 from model.training.corpus import GENERATED
 from model.training.recipes import RECIPES
+from model.training.report import sample
 from model.training.sources import SOURCES
 
 
@@ -20,6 +24,19 @@ def test_the_card_is_its_words_filled_with_the_measurements(name):
 def test_the_measurements_are_of_every_domain_it_was_trained_on(name):
     found = json.loads((TRAINED[name] / "measurements.json").read_text())
     assert found["text"].keys() == found["corpus"].keys() == RECIPES[name].domains
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_sample_came_as_the_card_has_it(name):
+    prompt, text = json.loads((TRAINED[name] / "measurements.json").read_text())["samples"][0]
+    model = load(name)
+    assert sample(model, tokenizer_of(name, model.config.vocab), prompt) == text
+
+
+def test_the_tokens_of_the_runs_add_up_to_what_the_card_says():
+    runs = re.findall(r"^\| \d \|.*\| ([\d,]+) \| \d+ \|$", card("k3-tiny"), re.M)
+    total = sum(int(tokens.replace(",", "")) for tokens in runs)
+    assert f"trained by this repository on {total / 1e6:.2f} million" in card("k3-tiny")
 
 
 def test_every_domain_has_words():

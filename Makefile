@@ -21,8 +21,8 @@ bench: .venv/test
 # the small model; hours on two cores. Its card has the runs: first ARGS="--phase begin --out build/begin --minutes 60",
 # then ARGS="--from build/begin/weights --minutes 80", which the phase anneal may end
 train: .venv/train
-	test -f build/corpus/manifest.json || $(BIN)/python -m model.training.corpus --out build/corpus
-	nice -n 19 $(BIN)/python -m model.train --corpus build/corpus --out build/train $(ARGS)
+	test -f build/corpus/manifest.json || $(BIN)/python -m k3scope.model.training.corpus --out build/corpus
+	nice -n 19 $(BIN)/python -m k3scope.model.training --corpus build/corpus --out build/train $(ARGS)
 
 clean:
 	rm -rf .venv build *.egg-info

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from app.commands import (
+from k3scope.app.commands import (
     check,
     compare,
     compare_trace,

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import yaml
 
-from app import link
-from app.lab_views import VIEWS
-from assets import ROOT
-from model.presets import DRAWN
+from k3scope.app.lab.lab_views import VIEWS
+from k3scope.app.link import query as link
+from k3scope.assets import ROOT
+from k3scope.model.presets import DRAWN
 
 MODEL = "k3-tiny"
 # what an example does not name is put back, so that it shows the same whatever was looked at before
@@ -52,7 +52,7 @@ class Example:
 @lru_cache(maxsize=1)
 def examples() -> tuple[Example, ...]:
     """The gallery, in its order."""
-    return tuple(Example(**entry) for entry in yaml.safe_load((ROOT / "prompts.yaml").read_text("utf-8")))
+    return tuple(Example(**entry) for entry in yaml.safe_load((ROOT / "examples.yaml").read_text("utf-8")))
 
 
 def example_of(model: str, prompt: str, changes: str) -> Example | None:

@@ -3,12 +3,8 @@
 import re
 from functools import cache
 
-from tornado.web import HTTPError, RequestHandler
+from k3scope.model.presets import META_ONLY, PRESETS, TRAINED
 
-from app import html, theme
-from model.presets import META_ONLY, PRESETS, TRAINED
-
-PAGE = r"/cards/([a-z0-9-]+)/README\.md"  # as the cards name each other
 BADGES = {
     "k3-tiny": "small, trained here",
     "k3-recall": "a specialist",
@@ -44,17 +40,3 @@ def badge(name: str) -> dict:
         return {}
     says = re.sub(r"\[(.*?)\]\(.*?\)|[*`]", r"\1", " ".join(about(name).split()))
     return {"text": BADGES[name], "says": says, "href": address(name), "warn": name not in CALM}
-
-
-def page(name: str) -> str:
-    """A card as a page of its own."""
-    return html.render("card.html", model=name, card=card(name), colours=theme.drawing_colours())
-
-
-class Card(RequestHandler):
-    """Serves the cards that there are."""
-
-    def get(self, name: str):
-        if name not in TRAINED:
-            raise HTTPError(404)
-        self.write(page(name))

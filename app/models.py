@@ -3,16 +3,22 @@
 import os
 from functools import cache
 
-from diagrams.facts import Facts
-from diagrams.numbers import size
-from model.checkpoint import open_checkpoint
-from model.folder import Folder
-from model.named import NAMED, Named, register
-from model.presets import DRAWN, META_ONLY, PRESETS, TRAINED
-from model.tokenizers import tokenizer_of
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec.format_numbers import size
+from k3scope.model.checkpoint.checkpoint import open_checkpoint
+from k3scope.model.checkpoint.named import NAMED, Named, register
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.files.checkpoint_folder import Folder
+from k3scope.model.presets import DRAWN, META_ONLY, PRESETS, TRAINED
 
 RUNNABLE = (*TRAINED, *(name for name in PRESETS if name not in META_ONLY))
+TITLES = {"kimi-k3": "Kimi K3", "kimi-linear-48b": "Kimi-Linear-48B"}
 BYTES = 4  # of a number here, whatever the checkpoint stores
+
+
+def title(model: str) -> str:
+    """How a model is called on the page: the release by its name, others as they are registered."""
+    return TITLES.get(model, model)
 
 
 def add(text: str) -> Named:

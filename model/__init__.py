@@ -1,58 +1,26 @@
 """Kimi K3 in plain PyTorch: load a model, run it, look inside."""
 
-from pathlib import Path
+from importlib import import_module
 
-import torch
-
-from model.checkpoint import Checkpoint, open_checkpoint, read_config
-from model.config import Config
-from model.init import build, random_model
-from model.kimi_k3 import KimiK3
-from model.named import NAMED, folder_of
-from model.presets import META_ONLY, PRESETS, TRAINED, preset
-from model.run import Run, trace
-from model.save import save_pretrained
-from model.tensors import cast
-from model.trace import Trace
-
-__all__ = [
-    "Checkpoint",
-    "Config",
-    "KimiK3",
-    "Run",
-    "Trace",
-    "config_of",
-    "load",
-    "meta",
-    "open_checkpoint",
-    "save_pretrained",
-    "trace",
-]
+_HOMES = {
+    "Checkpoint": "checkpoint.checkpoint",
+    "Config": "config",
+    "KimiK3": "kimi_k3",
+    "Run": "runs.run",
+    "Trace": "tracing",
+    "config_of": "loading",
+    "load": "loading",
+    "meta": "loading",
+    "open_checkpoint": "checkpoint.checkpoint",
+    "save_pretrained": "checkpoint.save",
+    "trace": "runs.run",
+}
+__all__ = list(_HOMES)
 
 
-def config_of(name: str) -> Config:
-    """Config of a model's name, a config.json, or a checkpoint folder."""
-    if name in NAMED:
-        return NAMED[name].config
-    named = name in PRESETS or name in TRAINED or not Path(name).exists()
-    return preset(name) if named else read_config(name)
-
-
-def meta(name: str) -> KimiK3:
-    """The module tree of a model on the meta device: every shape, no numbers."""
-    return build(config_of(name))
-
-
-def load(name: str, dtype: torch.dtype | None = None, device: str = "cpu") -> KimiK3:
-    """A model that runs: the trained one, a preset with seeded random weights, or a checkpoint folder.
-
-    ValueError says why it cannot be had.
-    """
-    if name in META_ONLY:
-        raise ValueError(f"{name} has no weights here: only its shapes and counts are at hand")
-    if name in TRAINED:
-        dtype = dtype or torch.float32
-    elif name in PRESETS or not folder_of(name).exists():
-        model = random_model(preset(name)).to(device)
-        return model if dtype is None else cast(model, model.config, dtype)
-    return open_checkpoint(folder_of(name)).load(dtype, device)
+def __getattr__(name: str):
+    """On first use only: the names of models and their sizes are had without loading torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return value

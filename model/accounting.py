@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from model.config import Config
-from model.kda import KimiDeltaAttention
-from model.kimi_k3 import KimiK3
-from model.moe import Experts
-from model.moe_packed import ExpertsOnDemand
-from model.tensors import Layout, Storage
+from k3scope.model.checkpoint.tensor_layout import Layout, Storage
+from k3scope.model.config import Config
+from k3scope.model.kda import KimiDeltaAttention
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.moe import Experts
+from k3scope.model.moe_packed import ExpertsOnDemand
 
 
 @dataclass(frozen=True)

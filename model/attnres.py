@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from model.kernels import ops
-from model.norm import RMSNorm, widen
-from model.tracing import Probe
+from k3scope.model.hooks import Probe
+from k3scope.model.kernels import ops
+from k3scope.model.norm import RMSNorm, widen
 
 
 class AttnResMix(nn.Module):

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from model import official
-from model.vision_config import VisionConfig
+from k3scope.model import official_config
+from k3scope.model.vision.vision_config import VisionConfig
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Config:
     @classmethod
     def from_official(cls, raw: dict[str, Any]) -> "Config":
         """Read an official config.json (`text_config` nested or flat). ValueError names the key at fault."""
-        return cls(**official.fields(raw))
+        return cls(**official_config.fields(raw))
 
     @property
     def layers(self) -> int:

@@ -2,9 +2,9 @@
 
 from torch import Tensor, nn
 
-from model.config import Config
-from model.kernels.reference import situ_glu
-from model.tracing import Probe
+from k3scope.model.config import Config
+from k3scope.model.hooks import Probe
+from k3scope.model.kernels.reference import situ_glu
 
 
 class SituMLP(nn.Module):

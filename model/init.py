@@ -5,11 +5,11 @@ import math
 import torch
 from torch import nn
 
-from model.config import Config
-from model.kda import KimiDeltaAttention, ShortConvolution
-from model.kimi_k3 import KimiK3
-from model.moe import Experts, Router
-from model.vision import PositionTable
+from k3scope.model.config import Config
+from k3scope.model.kda import KimiDeltaAttention, ShortConvolution
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.moe import Experts, Router
+from k3scope.model.vision.tower import PositionTable
 
 
 @torch.no_grad()

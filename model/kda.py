@@ -4,11 +4,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from model.cache import LayerCache
-from model.config import Config
-from model.kernels import ops
-from model.norm import L2Norm, RMSNorm, widen
-from model.tracing import Probe
+from k3scope.model.cache import LayerCache
+from k3scope.model.config import Config
+from k3scope.model.hooks import Probe
+from k3scope.model.kernels import ops
+from k3scope.model.norm import L2Norm, RMSNorm, widen
 
 
 class ShortConvolution(nn.Module):

@@ -2,15 +2,15 @@
 
 from torch import Tensor, nn
 
-from model.attnres import AttnResMix
-from model.cache import Cache
-from model.config import Config
-from model.kimi_linear import ResidualTextModel
-from model.layer import DecoderLayer
-from model.norm import RMSNorm
-from model.projector import Projector
-from model.splice import Splice, expand
-from model.vision import Images, VisionTower
+from k3scope.model.attnres import AttnResMix
+from k3scope.model.cache import Cache
+from k3scope.model.config import Config
+from k3scope.model.kimi_linear import ResidualTextModel
+from k3scope.model.layer import DecoderLayer
+from k3scope.model.norm import RMSNorm
+from k3scope.model.vision.projector import Projector
+from k3scope.model.vision.splice import Splice, expand
+from k3scope.model.vision.tower import Images, VisionTower
 
 
 class TextModel(nn.Module):

@@ -2,15 +2,15 @@
 
 from torch import Tensor, nn
 
-from model.attnres import AttnResMix
-from model.cache import LayerCache
-from model.config import Config
-from model.ffn import SituMLP
-from model.kda import KimiDeltaAttention
-from model.mla import GatedMLA
-from model.moe import LatentMoE
-from model.norm import RMSNorm
-from model.tracing import Probe
+from k3scope.model.attnres import AttnResMix
+from k3scope.model.cache import LayerCache
+from k3scope.model.config import Config
+from k3scope.model.ffn import SituMLP
+from k3scope.model.hooks import Probe
+from k3scope.model.kda import KimiDeltaAttention
+from k3scope.model.mla import GatedMLA
+from k3scope.model.moe import LatentMoE
+from k3scope.model.norm import RMSNorm
 
 ATTENTION = {"kda": KimiDeltaAttention, "mla": GatedMLA}
 

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from model.cache import LayerCache
-from model.config import Config
-from model.norm import RMSNorm, widen
-from model.tracing import Probe
+from k3scope.model.cache import LayerCache
+from k3scope.model.config import Config
+from k3scope.model.hooks import Probe
+from k3scope.model.norm import RMSNorm, widen
 
 
 class CausalAttention(nn.Module):

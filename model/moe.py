@@ -4,11 +4,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from model.config import Config
-from model.ffn import SituMLP
-from model.kernels import ops
-from model.norm import RMSNorm, widen
-from model.tracing import Probe
+from k3scope.model.config import Config
+from k3scope.model.ffn import SituMLP
+from k3scope.model.hooks import Probe
+from k3scope.model.kernels import ops
+from k3scope.model.norm import RMSNorm, widen
 
 
 class Router(nn.Module):

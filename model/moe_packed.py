@@ -6,8 +6,8 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from model.config import Config
-from model.kernels import mxfp4, ops
+from k3scope.model.config import Config
+from k3scope.model.kernels import mxfp4, ops
 
 MATRICES = ("w1", "w3", "w2")
 

@@ -3,7 +3,7 @@
 import difflib
 from typing import Any
 
-from model.vision_config import VisionConfig
+from k3scope.model.vision.vision_config import VisionConfig
 
 # official key -> our field
 COMMON = {

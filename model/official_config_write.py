@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from model.config import Config
-from model.official import COMMON, FIXED, K3_FIXED, K3_ONLY, LINEAR, VISION, VISION_FIXED
+from k3scope.model.config import Config
+from k3scope.model.official_config import COMMON, FIXED, K3_FIXED, K3_ONLY, LINEAR, VISION, VISION_FIXED
 
 QUANTIZATION = {
     "quant_method": "compressed-tensors",

@@ -4,13 +4,13 @@ import difflib
 import json
 from dataclasses import replace
 
-from assets import ROOT
-from model.config import Config
-from model.vision_config import VisionConfig
+from k3scope.assets import CONFIGS, MODELS
+from k3scope.model.config import Config
+from k3scope.model.vision.vision_config import VisionConfig
 
 
 def _official(name: str) -> Config:
-    return Config.from_official(json.loads((ROOT / "configs" / f"{name}.json").read_text()))
+    return Config.from_official(json.loads((CONFIGS / f"{name}.json").read_text()))
 
 
 # A_log is stored padded to 128 in the release; config.json does not say so, the tensor header does
@@ -50,7 +50,7 @@ PRESETS = {
     "kimi-k3-0.40b": K3_040B,
 }
 # checkpoints that ship with the program
-TRAINED = {name: ROOT / name for name in ("k3-tiny", "k3-recall")}
+TRAINED = {name: MODELS / name for name in ("k3-tiny", "k3-recall")}
 # no files of their own: they read text as another model does
 READS_AS = {"k3-random": "k3-tiny"}
 # no weights at hand and too large to draw at random: shapes and counts, never a forward with numbers

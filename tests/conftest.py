@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model import load, meta
+from k3scope.model import load, meta
 
 DATA = Path(__file__).parent / "data"
 torch.set_num_threads(1)  # small matrices: a second thread only waits for the first

@@ -1,8 +1,8 @@
 """Check the descriptions of the blocks against the live model."""
 
-from diagrams import check
-from diagrams.facts import Facts
-from model.presets import DRAWN
+from k3scope.diagrams.facts import check
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.model.presets import DRAWN
 
 
 def arguments(parser) -> None:

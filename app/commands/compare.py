@@ -3,9 +3,9 @@
 import dataclasses
 import json
 
-from diagrams import compare as compared
-from diagrams.compare import Comparison, Pair
-from diagrams.facts import Facts
+from k3scope.diagrams.cost import compare_models as compared
+from k3scope.diagrams.cost.compare_models import Comparison, Pair
+from k3scope.diagrams.facts.block_facts import Facts
 
 
 def arguments(parser) -> None:

@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from app.files import read_tensors
-from model.compare import Difference, compare, first_beyond
-from model.routes import agreement
+from k3scope.app.commands.tensor_files import read_tensors
+from k3scope.model.interventions.forced_routing import agreement
+from k3scope.model.runs.trace_diff import Difference, compare, first_beyond
 
 
 def arguments(parser) -> None:

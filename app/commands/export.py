@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from app.commands.params import ledger_csv
-from diagrams.facts import Facts
-from diagrams.graph import OPEN
-from diagrams.picture import FORMATS, Picture, groups
-from diagrams.shapes import MOST, PHASES, Step
+from k3scope.app.commands.params import ledger_csv
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.scene.diagram_file import FORMATS, Picture, groups
+from k3scope.diagrams.scene.graph import OPEN
+from k3scope.diagrams.spec.shapes import MOST, PHASES, Step
 
 LEDGER = "ledger"
 

@@ -3,10 +3,10 @@
 import json
 import sys
 
-from model import load
-from model.generate import Sampling, generate
-from model.presets import PRESETS
-from model.tokenizers import tokenizer_of
+from k3scope.model import load
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.presets import PRESETS
+from k3scope.model.runs.generate import Sampling, generate
 
 
 def arguments(parser) -> None:

@@ -1,6 +1,6 @@
 """Options of the commands that run a prompt with interventions."""
 
-from model.intervene import Intervention, loads
+from k3scope.model.interventions.intervention import Intervention, loads
 
 
 def arguments(parser) -> None:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from app.commands import changing
-from app.fit import Pairs, minus
-from diagrams.drawing.png import to_png
-from diagrams.plot_svg import plot_svg
-from model.lab import lab
-from model.measure.picture import Picture
-from model.measure.plots import PLOTS
-from model.measure.stream import VIEWS
-from model.run import Run
+from k3scope.app.commands import intervention_options
+from k3scope.app.lab.picture_difference import Pairs, minus
+from k3scope.diagrams.drawing.heatmap_svg import plot_svg
+from k3scope.diagrams.drawing.png import to_png
+from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.plots import PLOTS
+from k3scope.model.measure.streaming import VIEWS
+from k3scope.model.runs.lab import lab
+from k3scope.model.runs.run import Run
 
 SUFFIXES = (".npz", ".csv", ".svg", ".png")
 
@@ -27,7 +27,7 @@ def arguments(parser) -> None:
     parser.add_argument("--layer", type=int, metavar="N", help="one layer instead of all")
     parser.add_argument("--head", type=int, metavar="H", help="one head of that layer")
     parser.add_argument("--token", type=int, metavar="T", help="one token, for plots that need it")
-    changing.arguments(parser)
+    intervention_options.arguments(parser)
     parser.add_argument(
         "--against", metavar="PROMPT", help="another prompt, or the same without the changes, to subtract"
     )
@@ -44,7 +44,7 @@ def run(options) -> None:
         raise ValueError(
             f"--out {out}: the ending {out.suffix!r} is no format; expected {', '.join(SUFFIXES)}"
         )
-    changes, sources = changing.changes(options), changing.sources(options)
+    changes, sources = intervention_options.changes(options), intervention_options.sources(options)
     passed = lab(options.prompt, options.model, changes, sources, [options.view])
     picture = _picture(passed, options, options.token)
     if options.against is not None:

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from diagrams.facts import Facts
-from diagrams.instances import layer_of
-from diagrams.records import Row
-from model.accounting import split
-from model.tensors import Stored
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import layer_of
+from k3scope.diagrams.facts.records import Row
+from k3scope.model.accounting import split
+from k3scope.model.checkpoint.tensor_layout import Stored
 
 COLUMNS = ("id", "title", "formula", "per_instance", "count", "total", "bytes")
 

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from model import load
-from model.bits import bits_per_byte, text_losses, token_bytes
-from model.tokenizers import tokenizer_of
+from k3scope.model import load
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.runs.bits_per_byte import bits_per_byte, text_losses, token_bytes
 
 
 def arguments(parser) -> None:

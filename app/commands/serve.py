@@ -1,7 +1,7 @@
 """Open k3scope in the browser."""
 
-from app import models
-from model.named import Named
+from k3scope.app import models
+from k3scope.model.checkpoint.named import Named
 
 
 def arguments(parser) -> None:
@@ -37,8 +37,8 @@ def run(options) -> None:
     for text in options.model:
         _announce(models.add(text))
     # panel and bokeh take a second to import: only the command that needs them does
-    from app import server
-    from app.store import Store, default_path
+    from k3scope.app.page import server
+    from k3scope.app.runs.run_store import Store, default_path
 
     store = Store(options.store or default_path())
     prefix = "/" + options.prefix.strip("/") if options.prefix.strip("/") else ""

@@ -4,18 +4,18 @@ from pathlib import Path
 
 import torch
 
-from app.commands import changing
-from app.files import read_tensors, write_tensors
-from model import Checkpoint, KimiK3, load, open_checkpoint
-from model.config import Config
-from model.edits import edits
-from model.images import prepare, prompt_text, read
-from model.lab import sources_of
-from model.partial import run_leading
-from model.routes import forced, load_routes
-from model.tokenizers import tokenizer_of
-from model.trace import layer_tensors, official_trace
-from model.vision import Images
+from k3scope.app.commands import intervention_options
+from k3scope.app.commands.tensor_files import read_tensors, write_tensors
+from k3scope.model import Checkpoint, KimiK3, load, open_checkpoint
+from k3scope.model.checkpoint.layer_by_layer import run_leading
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.config import Config
+from k3scope.model.interventions.edits import edits
+from k3scope.model.interventions.forced_routing import forced, load_routes
+from k3scope.model.runs.lab import sources_of
+from k3scope.model.tracing import layer_tensors, official_trace
+from k3scope.model.vision.preprocess import prepare, prompt_text, read
+from k3scope.model.vision.tower import Images
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 
@@ -36,7 +36,7 @@ def arguments(parser) -> None:
     parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1, ...")
     parser.add_argument("--routes", help="trace whose choice of experts is forced on this run")
-    changing.arguments(parser)
+    intervention_options.arguments(parser)
     parser.add_argument("--out", required=True, help="file to write")
 
 
@@ -57,9 +57,11 @@ def run(options) -> None:
 
 def _edits(options, model: KimiK3) -> dict:
     """Routes from a file, and interventions. ValueError when both change the same choice of experts."""
-    changes = changing.changes(options)
+    changes = intervention_options.changes(options)
     tokenizer = tokenizer_of(options.model, model.config.vocab) if options.source else None
-    changed = edits(model.config, changes, sources_of(model, tokenizer, changes, changing.sources(options)))
+    changed = edits(
+        model.config, changes, sources_of(model, tokenizer, changes, intervention_options.sources(options))
+    )
     routed = forced(model, load_routes(options.routes)) if options.routes else {}
     if both := routed.keys() & changed.keys():
         raise ValueError(f"--routes and --change both choose the experts of {min(both)}")

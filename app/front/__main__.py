@@ -1,7 +1,7 @@
-"""`python -m app` is `k3scope`."""
+"""`python -m k3scope` is `k3scope`."""
 
 import sys
 
-from app.cli import main
+from k3scope.app.cli import main
 
 sys.exit(main())

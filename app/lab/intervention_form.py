@@ -3,8 +3,16 @@
 import json
 import re
 
-from model.config import Config
-from model.intervene import ATTENTION, FFN, INDEXED, KINDS, PLACES, Intervention, loads
+from k3scope.model.config import Config
+from k3scope.model.interventions.intervention import (
+    ATTENTION,
+    FFN,
+    INDEXED,
+    KINDS,
+    PLACES,
+    Intervention,
+    loads,
+)
 
 
 def parts(config: Config) -> dict:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.fit import Pairs, fit, minus
-from model.config import Config
-from model.measure.overlap import of_choices
-from model.measure.picture import Picture
-from model.measure.views import layer_names, there
-from model.run import Run
+from k3scope.app.lab.picture_difference import Pairs, minus
+from k3scope.app.lab.pooling import fit
+from k3scope.model.config import Config
+from k3scope.model.measure.overlap import of_choices
+from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.views import layer_names, there
+from k3scope.model.runs.run import Run
 
 NEAR = 48  # tokens on each side of the chosen one in an exact part of a map
 WIDE, SMALL, MAP = 37_500, 12_000, 30_000  # cells a picture may have; of a view together 300 KB

@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 
-from diagrams.drawing.png import to_png
-from diagrams.plot_svg import plot_svg
-from model.measure.picture import Picture
+from k3scope.diagrams.drawing.heatmap_svg import plot_svg
+from k3scope.diagrams.drawing.png import to_png
+from k3scope.model.measure.picture import Picture
 
 MIME = {"PNG": "image/png", "SVG": "image/svg+xml", "CSV": "text/csv", "NPZ": "application/octet-stream"}
 

@@ -1,12 +1,10 @@
-"""Pictures made to fit what the page sends, and set against those of another run."""
+"""Pictures made small enough for the page: pooled when they have more cells than it is sent."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from model.measure.difference import aligned
-from model.measure.picture import Picture
-from model.run import Run
+from k3scope.model.measure.picture import Picture
 
 BINNED_SIDE = 128  # of square maps: a whole part of the side they may have been binned to before
 
@@ -60,59 +58,3 @@ def _largest(image: np.ndarray, signed: bool, rows: np.ndarray, columns: np.ndar
 
 def _pool(operation: np.ufunc, image: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return operation.reduceat(operation.reduceat(image, rows, axis=0), columns, axis=1)
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Tokens that two runs have in common, as positions [N, 2] in the first and in the second."""
-
-    positions: np.ndarray
-    same: bool  # every token of both, in place
-
-    @classmethod
-    def of(cls, ours: Run, theirs: Run) -> "Pairs":
-        first, second = (run.ids[0].tolist() for run in (ours, theirs))
-        if first == second:
-            return cls(np.arange(len(first)).repeat(2).reshape(-1, 2), True)
-        found = aligned(first, second)
-        if not len(found):
-            raise ValueError("The two prompts have no token in common: nothing stands side by side.")
-        return cls(found, False)
-
-    def partner(self, token: int) -> int:
-        """Where the second run has that token. ValueError when it has not."""
-        at = np.flatnonzero(self.positions[:, 0] == token)
-        if not at.size:
-            raise ValueError(f"Token {token} has no counterpart in the other run.")
-        return int(self.positions[at[0], 1])
-
-
-def minus(ours: Picture, theirs: Picture, pairs: Pairs) -> Picture:
-    """The difference where both have a value; columns and rows of tokens only where both have the token."""
-    if not pairs.same:
-        first, second = pairs.positions.T
-        ours, theirs = _only(ours, first), _only(theirs, second)
-    if ours.image.shape != theirs.image.shape:
-        raise ValueError(f"{ours.title}: the two prompts are of different length, so the maps do not fit.")
-    return ours.minus(theirs)
-
-
-def _only(picture: Picture, tokens: np.ndarray) -> Picture:
-    if picture.across == "token":
-        picture = picture.select(tokens)
-    return _turned(_turned(picture).select(tokens)) if picture.down == "token" else picture
-
-
-def _turned(picture: Picture) -> Picture:
-    """Rows as columns and columns as rows."""
-    span = picture.span and (*picture.span[2:], *picture.span[:2])
-    return replace(
-        picture,
-        image=picture.image.T,
-        down=picture.across,
-        across=picture.down,
-        rows=picture.columns,
-        columns=picture.rows,
-        absent=None if picture.absent is None else picture.absent.T,
-        span=span,
-    )

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from diagrams.cost import BYTES, DEVICES, Device, Point
+from k3scope.diagrams.cost.roofline import BYTES, DEVICES, Device, Point
 
 LIMITS = {"context": 2**20, "batch": 4096, "count": 1024}
 NAMES = {device.name.split()[0].lower(): device for device in DEVICES}

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote_plus
 
-from app import at
-from app.lab_views import VIEWS as LAB_VIEWS
-from diagrams.graph import OPEN
-from diagrams.shapes import MOST, PHASES
-from model.intervene import dumps, loads
+from k3scope.app.lab.lab_views import VIEWS as LAB_VIEWS
+from k3scope.app.link import cost_point
+from k3scope.diagrams.scene.graph import OPEN
+from k3scope.diagrams.spec.shapes import MOST, PHASES
+from k3scope.model.interventions.intervention import dumps, loads
 
 VIEWS = ("model", "lab", "ledger", "cost", "compare")
 TABS = ("overview", "params", "code", "live")
@@ -80,7 +80,7 @@ def _compared(text: str, known: Known, _values) -> str:
 
 
 def _at(text: str, _known, _values) -> str:
-    at.read(text)
+    cost_point.read(text)
     return text
 
 
@@ -218,7 +218,7 @@ FIELDS = (
     Field("token", "token", None, _index),
     Field("head", "head", None, _index),
     Field("compare", "compare", "", _compared),
-    Field("at", "at", at.DEFAULT, _at),
+    Field("at", "at", cost_point.DEFAULT, _at),
     Field("depth", "depth", "engineer", _choice(DEPTHS, "depth")),
     Field("tour", "tour", None, _stop),
     Field("camera", "camera", "", _camera),

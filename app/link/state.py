@@ -2,19 +2,19 @@
 
 import param
 
-from app import link
-from diagrams.shapes import MOST, PHASES, Step
+from k3scope.app.link import query
+from k3scope.diagrams.spec.shapes import MOST, PHASES, Step
 
 
 def _default(key: str):
-    return link.DEFAULTS[key]
+    return query.DEFAULTS[key]
 
 
 class State(param.Parameterized):
     """The view of one visitor. Every field but the last five is part of the link."""
 
     model = param.String(_default("model"), doc="name of the model that is drawn")
-    view = param.Selector(default=_default("view"), objects=list(link.VIEWS), doc="tab of the stage")
+    view = param.Selector(default=_default("view"), objects=list(query.VIEWS), doc="tab of the stage")
     select = param.String(_default("select"), doc="id of the selected block")
     part = param.String(_default("part"), doc="a tensor, operation or arrow of the selected block")
     open = param.List(list(_default("open")), item_type=str, doc="ids of the groups that are open")
@@ -36,12 +36,12 @@ class State(param.Parameterized):
 
     lab = param.String(_default("lab"), doc="view of the Lab, and its layer where that is not `layer`")
     plots = param.List(list(_default("plots")), item_type=str, doc="pictures chosen in the Lab, by key")
-    tab = param.Selector(default=_default("tab"), objects=list(link.TABS), doc="tab of the inspector")
+    tab = param.Selector(default=_default("tab"), objects=list(query.TABS), doc="tab of the inspector")
     token = param.Integer(_default("token"), allow_None=True, doc="index of the chosen token")
     head = param.Integer(_default("head"), allow_None=True, doc="index of the chosen head")
     compare = param.String(_default("compare"), doc="name of the model compared with")
     at = param.String(_default("at"), doc="the point that the Cost view is at")
-    depth = param.Selector(default=_default("depth"), objects=list(link.DEPTHS), doc="depth of the text")
+    depth = param.Selector(default=_default("depth"), objects=list(query.DEPTHS), doc="depth of the text")
     tour = param.Integer(_default("tour"), allow_None=True, doc="stop of the guided tour, from 1; None: off")
 
     camera = param.String(_default("camera"), doc="where the drawing is looked at; '' shows its width")
@@ -56,7 +56,7 @@ class State(param.Parameterized):
 
     def linked(self) -> dict:
         """The fields that make up the link."""
-        return {name: getattr(self, name) for name in link.DEFAULTS}
+        return {name: getattr(self, name) for name in query.DEFAULTS}
 
     @property
     def step(self) -> Step:

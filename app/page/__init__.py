@@ -1,1 +1,1 @@
-"""The places of the page, one file each; a part is built once per visitor and then updated."""
+"""The page in the browser: the only folder that imports Panel and Bokeh."""

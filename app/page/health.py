@@ -6,10 +6,10 @@ from weakref import WeakSet
 
 from tornado.web import RequestHandler
 
-from app.commands import doctor
-from app.runner import Runner
+from k3scope.app.diagnostics import report
+from k3scope.app.runs.runner import Runner
 
-_report = cache(doctor.report)  # nothing of it changes while the server lives
+_report = cache(report)  # nothing of it changes while the server lives
 
 
 class Liveness(RequestHandler):

@@ -1,13 +1,11 @@
 """Keep the browser's address and the state equal: history entries out, Back and Forward in."""
 
-from pathlib import Path
-
 import param
 
-from app import link
-from app.state import State
-from app.turn import Ordered, turn
-from assets import ROOT
+from k3scope.app.link import query
+from k3scope.app.link.state import State
+from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.static import scripts
 
 # a change of one of these is a step that Back undoes; the rest only adjusts the current entry
 STEPS = {"model", "view", "select", "prompt"}
@@ -21,7 +19,7 @@ class UrlState(Ordered):
         doc="the entry to write, what it is once it is left, entries pushed so far; n makes each new",
     )
 
-    _esm = Path(ROOT / "urlstate.js")
+    _esm = scripts("urlstate")
 
     def __init__(self, on_arrival, **params):
         super().__init__(width=0, height=0, margin=0, **params)
@@ -47,17 +45,17 @@ class Address:
     before is what it was.
     """
 
-    def __init__(self, state: State, known: link.Known, search: str):
+    def __init__(self, state: State, known: query.Known, search: str):
         self._state, self._known = state, known
         self._arriving = False
         self._unknown: tuple[str, ...] = ()
         self.component = UrlState(on_arrival=self.read)
         self.read(search)
-        state.param.watch(self._write, [*link.DEFAULTS, "underway"])
+        state.param.watch(self._write, [*query.DEFAULTS, "underway"])
 
     def read(self, search: str) -> None:
         """Take over what a link says; the address itself stays as it is."""
-        found = link.parse(search, self._known)
+        found = query.parse(search, self._known)
         self._unknown = found.unknown
         self._arriving = True
         try:
@@ -75,7 +73,7 @@ class Address:
         self.component.write(search, bare, any(map(_is_step, events)))
 
     def _search(self, values: dict) -> str:
-        return link.format(link.shareable(values), self._unknown)
+        return query.format(query.shareable(values), self._unknown)
 
 
 def _is_step(event) -> bool:

@@ -7,30 +7,34 @@ from functools import lru_cache
 
 import panel as pn
 
-from app import html, link, models, theme
-from app.address import Address
-from app.parts import controls
-from app.parts import tour as tours
-from app.parts.compare import CompareView
-from app.parts.cost import CostView
-from app.parts.diagram import diagram, first, script
-from app.parts.header import header, title
-from app.parts.inspector import TABS, inspector
-from app.parts.ledger import ledger
-from app.parts.stage import VIEWS, stage
-from app.shell import Shell
-from app.state import State
-from diagrams import details, spec
-from diagrams.facts import Facts
+from k3scope.app import models
+from k3scope.app.link import query
+from k3scope.app.link.state import State
+from k3scope.app.models import title
+from k3scope.app.page.architecture import controls
+from k3scope.app.page.architecture import tour_card as tours
+from k3scope.app.page.architecture.diagram import diagram, first, script
+from k3scope.app.page.architecture.header import header
+from k3scope.app.page.architecture.stage import VIEWS, stage
+from k3scope.app.page.history import Address
+from k3scope.app.page.inspector.inspector import TABS, inspector
+from k3scope.app.page.kit import templates, theme
+from k3scope.app.page.kit.shell import Shell
+from k3scope.app.page.sheets.compare_sheet import CompareView
+from k3scope.app.page.sheets.cost_sheet import CostView
+from k3scope.app.page.sheets.ledger_sheet import ledger
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.scene import details
+from k3scope.diagrams.spec import block_spec
 
 
-def known() -> link.Known:
+def known() -> query.Known:
     """What a link may name."""
     names = models.drawn()
-    return link.Known(
+    return query.Known(
         models=names,
         blocks={name: frozenset(Facts.of(name).blocks) for name in names},
-        groups=frozenset(spec.groups()),
+        groups=frozenset(block_spec.groups()),
         layers={name: Facts.of(name).config.layers for name in names},
         compared=models.compared(),
         part=lambda model, block, part: details.detail(Facts.of(model), block, part) is not None,
@@ -50,7 +54,7 @@ def opening(search: str) -> str:
     may = known()
     shell = _filled(state, may)
     sheets = {"cost": CostView(state), "compare": CompareView(state)}
-    return html.render(
+    return templates.render(
         "page.html",
         now=shell.now,
         slots=shell.shown,
@@ -72,7 +76,7 @@ def page(state: State, address: Address, dock, live, lab) -> pn.Template:
     may = known()
     shell = _filled(state, may)
     shell.keep()
-    template = pn.Template(html.template("session.html"))
+    template = pn.Template(templates.template("session.html"))
     places = {"dock": dock, "about-live": live, "stage-lab": lab}
     helpers = {
         "shell": shell,
@@ -89,7 +93,7 @@ def page(state: State, address: Address, dock, live, lab) -> pn.Template:
     return template
 
 
-def _filled(state: State, may: link.Known) -> Shell:
+def _filled(state: State, may: query.Known) -> Shell:
     """The fixed places of the page, filled."""
     shell = Shell(state, may)
     tours.tour(state, shell, may)  # first: a link with no more than a stop brings its place along

@@ -8,21 +8,22 @@ import panel as pn
 from bokeh.server.urls import per_app_patterns
 from panel.io.server import DocHandler
 
-from app import cards, models, page
-from app.liveness import Liveness
-from app.parts.dock import dock
-from app.parts.lab import lab
-from app.parts.live import live
-from app.parts.strip import strip
-from app.runner import Runner
-from app.runs import Runs
-from app.store import Store
-from diagrams.facts import Facts
-from diagrams.graph import scene
-from diagrams.search import index
-from diagrams.stack import alike
-from model.named import NAMED
-from model.presets import preset
+from k3scope.app import models
+from k3scope.app.page import card_page, page
+from k3scope.app.page.architecture.layer_strip import strip
+from k3scope.app.page.dock.dock import dock
+from k3scope.app.page.health import Liveness
+from k3scope.app.page.inspector.live import live
+from k3scope.app.page.lab.lab_tab import lab
+from k3scope.app.runs.run_session import Runs
+from k3scope.app.runs.run_store import Store
+from k3scope.app.runs.runner import Runner
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.stack import alike
+from k3scope.diagrams.scene.graph import scene
+from k3scope.diagrams.scene.search import index
+from k3scope.model.checkpoint.named import NAMED
+from k3scope.model.presets import preset
 
 MESSAGE_LIMIT = 20 * 2**20  # bytes of one websocket message
 
@@ -82,7 +83,7 @@ def serve(
             websocket_max_message_size=MESSAGE_LIMIT,
             extra_patterns=[
                 ("/liveness", Liveness, {"runner": runner, "here": here}),
-                (cards.PAGE, cards.Card),
+                (card_page.PATH, card_page.CardHandler),
             ],
             show=show,
             title="k3scope",

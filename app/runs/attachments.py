@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import param
 
-from app.images import MOST, Upload, accept, fitting, sample
-from model.vision_config import VisionConfig
+from k3scope.app.runs.uploads import MOST, Upload, accept, fitting, sample
+from k3scope.model.vision.vision_config import VisionConfig
 
 
 class Picked(param.Parameterized):

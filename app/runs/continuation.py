@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.generate import Sampling, choose, steps
-from model.kimi_k3 import KimiK3
-from model.measure.stats import all_statistics, first_bad
-from model.trace import Trace, trace
-from model.tracing import record, watch
-from model.vision import Images
+from k3scope.model.hooks import record, watch
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.measure.statistics import all_statistics, first_bad
+from k3scope.model.runs.generate import Sampling, choose, steps
+from k3scope.model.tracing import Trace, trace
+from k3scope.model.vision.tower import Images
 
 GREEDY = Sampling()
 STEPPED = 12  # last tokens after a prompt that are gone through step by step; those before go in at once

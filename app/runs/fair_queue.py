@@ -5,7 +5,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.job import Cancelled, Job
+from k3scope.app.runs.job import Cancelled, Job
 
 WAITING = 8  # jobs that may be in line, the running one among them
 EACH = 4  # of one visitor

@@ -8,49 +8,20 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from app.growth import UNGROWN, Follow, Grown, Growth, disagreement, grow
-from app.spec import RunSpec
-from model import Config, KimiK3
-from model.edits import edits, source_points
-from model.images import Picture, prepare
-from model.intervene import Intervention, loads
-from model.kernels.ops import path_in_use
-from model.measure.images import ImageReading, image_readings
-from model.measure.readings import Readings, readings
-from model.measure.stream import observe, points_for
-from model.run import Run as Whole
-from model.tokenizer import Piece, Tokenizer
-from model.trace import Trace, trace
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What a forward pass showed. `random_weights`: the numbers say nothing about language."""
-
-    spec: RunSpec
-    random_weights: bool
-    config: Config
-    pieces: tuple[Piece, ...]  # one per position, so one per row of an image
-    next: tuple[tuple[Piece, float], ...]  # likeliest first, with probability
-    readings: Readings
-    milliseconds: float
-    path: str  # implementation of the operators
-    images: tuple[ImageReading, ...] = ()
-    random_tower: bool = False  # the same of what it sees in images
-    step_error: float | None = None  # largest difference of a logit: token by token and all at once
-
-    @property
-    def first_new(self) -> int:
-        """Position of the first token that was added to the prompt; past the end when there is none."""
-        return len(self.pieces) - len(self.spec.more)
-
-    @property
-    def id(self) -> str:
-        return self.spec.id
-
-    @property
-    def changes(self) -> tuple[Intervention, ...]:
-        return loads(self.spec.changes)
+from k3scope.app.runs.continuation import UNGROWN, Follow, Grown, Growth, disagreement, grow
+from k3scope.app.runs.run_result import Run
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.model import KimiK3
+from k3scope.model.interventions.edits import edits, source_points
+from k3scope.model.interventions.intervention import Intervention, loads
+from k3scope.model.kernels.ops import path_in_use
+from k3scope.model.measure.image_readings import image_readings
+from k3scope.model.measure.readings import Readings, readings
+from k3scope.model.measure.streaming import observe, points_for
+from k3scope.model.runs.run import Run as Whole
+from k3scope.model.tokenizers.tokenizer import Tokenizer
+from k3scope.model.tracing import Trace, trace
+from k3scope.model.vision.preprocess import Picture, prepare
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from app.growth import NOTHING, Growth
-from app.images import Upload
-from app.spec import RunSpec
+from k3scope.app.runs.continuation import NOTHING, Growth
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.uploads import Upload
 
 _LAYER_DONE = re.compile(r"language_model\.model\.layers\.(\d+)\.prefix_sum")
 

@@ -8,16 +8,16 @@ from functools import partial
 
 import param
 
-from app.cards import NOISE
-from app.forward import Run
-from app.growth import NOTHING, Growth
-from app.job import Job
-from app.picked import Picked
-from app.run_words import lost_images, progress, summary
-from app.runner import Runner
-from app.spec import RunSpec
-from app.state import State
-from app.turn import turn
+from k3scope.app.link.state import State
+from k3scope.app.model_cards import NOISE
+from k3scope.app.page.kit.events import turn
+from k3scope.app.runs.attachments import Picked
+from k3scope.app.runs.continuation import NOTHING, Growth
+from k3scope.app.runs.forward_pass import Run
+from k3scope.app.runs.job import Job
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.run_status import lost_images, progress, summary
+from k3scope.app.runs.runner import Runner
 
 TICK = 0.08  # seconds between two looks at a running job
 LOST = (

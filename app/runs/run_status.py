@@ -1,7 +1,7 @@
 """What is said of a run in one line: while it is on its way, and when it is there."""
 
-from app.forward import Run
-from app.job import Job
+from k3scope.app.runs.forward_pass import Run
+from k3scope.app.runs.job import Job
 
 GONE = (
     "{lost} of the {count} images of this run are no longer kept here. Add them again, or leave them out, "

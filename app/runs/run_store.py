@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.spec import RunSpec
+from k3scope.app.runs.run_spec import RunSpec
 
 KEPT = 20_000  # specs; the oldest go first
 KEPT_BYTES = 256 * 2**20  # of all images together; those that ran longest ago go first

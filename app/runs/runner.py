@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from app.forward import Asked, Loaded, Run, Whole, extend, forward, sources_of
-from app.growth import NOTHING, Follow, Growth
-from app.images import Upload, accept
-from app.job import Job
-from app.models import RUNNABLE
-from app.spec import RunSpec
-from app.store import Store
-from app.worker import LIMIT, Worker, leave_room
-from model import Config, KimiK3
-from model.images import read
-from model.intervene import Intervention, loads
-from model.tokenizer import Tokenizer
+from k3scope.app.models import RUNNABLE
+from k3scope.app.runs.continuation import NOTHING, Follow, Growth
+from k3scope.app.runs.forward_pass import Asked, Loaded, Run, Whole, extend, forward, sources_of
+from k3scope.app.runs.job import Job
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.run_store import Store
+from k3scope.app.runs.uploads import Upload, accept
+from k3scope.app.runs.worker import LIMIT, Worker, leave_room
+from k3scope.model import Config, KimiK3
+from k3scope.model.interventions.intervention import Intervention, loads
+from k3scope.model.tokenizers.tokenizer import Tokenizer
+from k3scope.model.vision.preprocess import read
 
 REMEMBERED = 48  # results in memory, about 1 MB each at most
 WHOLE = 2 * LIMIT  # tokens of the passes that are kept whole, 65 KB each: enough to compare two long ones

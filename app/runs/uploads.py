@@ -9,9 +9,9 @@ from functools import cached_property
 
 from PIL import Image
 
-from assets import samples
-from model.images import read, target_size
-from model.vision_config import VisionConfig
+from k3scope.assets import samples
+from k3scope.model.vision.preprocess import read, target_size
+from k3scope.model.vision.vision_config import VisionConfig
 
 MOST = 4  # images of one prompt
 MOST_BYTES = 8 * 2**20  # of one file; one message to the server holds it, and a third more in base64

@@ -6,19 +6,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from app.forward import Run, weights_hash
-from app.growth import Growth
-from app.images import Upload
-from app.job import Job
-from app.line import Line
-from app.link import LONG_CHANGES
-from app.models import without_path
-from app.spec import RunSpec
-from model import KimiK3, config_of, load, places
-from model.images import prompt_text
-from model.intervene import Intervention, dumps, loads
-from model.presets import PRESETS, TRAINED
-from model.tokenizers import tokenizer_of
+from k3scope.app.link.query import LONG_CHANGES
+from k3scope.app.models import without_path
+from k3scope.app.runs.continuation import Growth
+from k3scope.app.runs.fair_queue import Line
+from k3scope.app.runs.forward_pass import Run, weights_hash
+from k3scope.app.runs.job import Job
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.uploads import Upload
+from k3scope.model import KimiK3, config_of, load
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.interventions import sites
+from k3scope.model.interventions.intervention import Intervention, dumps, loads
+from k3scope.model.presets import PRESETS, TRAINED
+from k3scope.model.vision.preprocess import prompt_text
 
 LIMIT = 2048  # tokens of a prompt, rows of images among them; attention keeps heads * T * T numbers per layer
 
@@ -105,7 +106,7 @@ class Worker:
     def check(self, tokens: int, changes: Sequence[Intervention]) -> None:
         """ValueError when a pass of so many tokens has not what is to be changed."""
         for change in changes:
-            places.check(self.config, change)
+            sites.check(self.config, change)
             if max(change.tokens, default=0) >= tokens:
                 raise ValueError(f"{change}: the prompt has tokens 0 to {tokens - 1}.")
         if changes and len(dumps(changes)) > LONG_CHANGES:

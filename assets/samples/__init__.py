@@ -1,4 +1,4 @@
-"""Small pictures to try: `python -m assets.samples` draws them anew."""
+"""Small pictures to try: `python -m k3scope.assets.samples` draws them anew."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 """Draw the sample pictures."""
 
-from assets.samples import main
+from k3scope.assets.samples import main
 
 main()

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from diagrams import cost as costs
-from diagrams import formula, spec
-from diagrams.cost import ATTENTION, BYTES, Cost, Device, Point, Weights
-from diagrams.facts import Facts
-from diagrams.numbers import short, size
+from k3scope.diagrams.cost import roofline as costs
+from k3scope.diagrams.cost.roofline import ATTENTION, BYTES, Cost, Device, Point, Weights
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec import block_spec, formula
+from k3scope.diagrams.spec.format_numbers import short, size
 
 OTHER = "Norms, mixes"
 # parts of a step: title, colour, blocks (a group stands for everything in it; the first match wins)
@@ -201,7 +201,7 @@ def split(facts: Facts, point: Point) -> list[Part]:
     """The step by part of the model; parts without work and without weights are left out."""
     w = Weights.of(facts)
     touched = costs.experts_touched(facts.config, point.new_tokens)
-    members: dict[str, list[spec.Block]] = {title: [] for title, _, _ in PARTS} | {OTHER: []}
+    members: dict[str, list[block_spec.Block]] = {title: [] for title, _, _ in PARTS} | {OTHER: []}
     inside = {i: {i, *facts.view.inside(i)} for _, _, ids in PARTS for i in ids}
     for block in costs.text_leaves(facts):
         if block.id != "token_embedding":  # looked up, not multiplied
@@ -225,7 +225,7 @@ def _part_of(block: str, inside: dict[str, set[str]]) -> str:
     return next((title for title, _, ids in PARTS if any(block in inside[i] for i in ids)), OTHER)
 
 
-def _flops_how(facts: Facts, blocks: list[spec.Block], point: Point, flops: float) -> str:
+def _flops_how(facts: Facts, blocks: list[block_spec.Block], point: Point, flops: float) -> str:
     tokens = point.context if point.phase == "prefill" else 1
     sizes = facts.sizes | {"B": point.batch, "T": tokens}
     terms = []

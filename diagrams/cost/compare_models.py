@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
-from diagrams import cost, spec
-from diagrams.facts import Facts
-from diagrams.fields import MEANINGS
-from model.config import Config
-from model.init import build
+from k3scope.diagrams.cost import roofline
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.config_fields import MEANINGS
+from k3scope.model.config import Config
+from k3scope.model.init import build
 
 LARGEST_FILE = 64 * 1024  # bytes of a config.json; the release's own has 7 kB
 MOST_LAYERS = 128  # of each half: every one is built
@@ -158,9 +159,9 @@ def _numbers(f: Facts) -> dict[str, int | None]:
         "Layers": c.layers,
         "KDA layers": c.kinds.count("kda"),
         "MLA layers": c.kinds.count("mla"),
-        "KV cache bytes per token": cost.latent_bytes_per_token(c),
-        "KDA state bytes per sequence": cost.state_bytes(c),
-        "Cache passes state at, tokens": cost.crossover(c) if "mla" in c.kinds else None,
+        "KV cache bytes per token": roofline.latent_bytes_per_token(c),
+        "KDA state bytes per sequence": roofline.state_bytes(c),
+        "Cache passes state at, tokens": roofline.crossover(c) if "mla" in c.kinds else None,
     }
 
 
@@ -168,7 +169,7 @@ def _blocks(a: Facts, b: Facts) -> list[Pair]:
     """Blocks that have parameters in either model, in the order of the diagram."""
     left, right = ({row.id: row for row in f.rows()} for f in (a, b))
     pairs = []
-    for block in spec.blocks().values():
+    for block in block_spec.blocks().values():
         rows = left.get(block.id), right.get(block.id)
         if any(rows):
             first = next(row for row in rows if row)

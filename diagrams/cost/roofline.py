@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from diagrams import formula, spec
-from diagrams.facts import Facts
-from model.config import Config
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec import block_spec, formula
+from k3scope.model.config import Config
 
 ATTENTION = "mla_attention"  # the one block whose work grows with the context
 BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp4": 0.5 + 1 / 32}  # mxfp4: one scale byte per 32 weights
@@ -106,9 +106,9 @@ def experts_touched(c: Config, tokens: int) -> float:
     return c.experts * (1 - (1 - c.top_k / c.experts) ** tokens)
 
 
-def text_leaves(facts: Facts) -> list[spec.Block]:
+def text_leaves(facts: Facts) -> list[block_spec.Block]:
     """Leaf blocks of the text model."""
-    others = spec.groups() | {"vision", *facts.view.inside("vision")}
+    others = block_spec.groups() | {"vision", *facts.view.inside("vision")}
     return [b for b in facts.blocks.values() if b.id not in others]
 
 
@@ -137,7 +137,7 @@ def held_bytes(facts: Facts, point: Point) -> tuple[float, float]:
     return weights, point.batch * caches
 
 
-def block_flops(facts: Facts, block: spec.Block, point: Point) -> float:
+def block_flops(facts: Facts, block: block_spec.Block, point: Point) -> float:
     """Matrix FLOPs of all instances of a block; when decoding, one query meets the whole context."""
     tokens = point.context if point.phase == "prefill" else 1
     each = formula.evaluate(block.flops, facts.sizes | {"B": point.batch, "T": tokens})

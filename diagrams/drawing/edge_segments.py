@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from diagrams.drawing.metrics import label_lines
+from k3scope.diagrams.drawing.metrics import label_lines
 
 TOP = ""  # the container of everything
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from diagrams.drawing import ranks
-from diagrams.drawing.metrics import HEAD_H, box_size
-from diagrams.drawing.pieces import TOP, Piece, Tree
+from k3scope.diagrams.drawing import rows_columns
+from k3scope.diagrams.drawing.edge_segments import TOP, Piece, Tree
+from k3scope.diagrams.drawing.metrics import HEAD_H, box_size
 
 VARIANT_GAP = 40
 
@@ -86,11 +86,11 @@ def arrange(frame: Frame, tree: Tree) -> None:
     links = [
         (slot_of[p.a], slot_of[p.b]) for p in frame.pieces if p.a and p.b and not p.loop
     ]  # fmt: skip
-    graph = ranks.acyclic(list(dict.fromkeys(slot_of.values())), links)
+    graph = rows_columns.acyclic(list(dict.fromkeys(slot_of.values())), links)
     fed = {slot_of[p.b] for p in frame.pieces if not p.a}
     leaving = {slot_of[p.a] for p in frame.pieces if not p.b}
-    rank = ranks.ranks(graph, fed)
-    column = ranks.columns(graph, rank, leaving, fed)
+    rank = rows_columns.ranks(graph, fed)
+    column = rows_columns.columns(graph, rank, leaving, fed)
     frame.rows = max(rank.values(), default=-1) + 1
     frame.slots = [[b for b in frame.boxes.values() if slot_of[b.id] == slot] for slot in graph]
     for box in frame.boxes.values():

@@ -8,10 +8,10 @@ that would run through boxes take a lane: beside their column, right of all colu
 import math
 from collections import defaultdict
 
-from diagrams.drawing.frame import VARIANT_GAP, Box, Frame, arrange, plain_boxes
-from diagrams.drawing.metrics import badge_width, bold_width, label_size
-from diagrams.drawing.pieces import Piece, Tree
-from diagrams.drawing.tracks import enters_aside, stack
+from k3scope.diagrams.drawing.edge_segments import Piece, Tree
+from k3scope.diagrams.drawing.frame import VARIANT_GAP, Box, Frame, arrange, plain_boxes
+from k3scope.diagrams.drawing.metrics import badge_width, bold_width, label_size
+from k3scope.diagrams.drawing.tracks import enters_aside, stack
 
 COLUMN_GAP, PAD, LANE, FIRST_LANE, LOOP_LANE, PORT = 28, 18, 16, 22, 28, 26
 

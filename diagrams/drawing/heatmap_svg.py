@@ -6,9 +6,9 @@ from html import escape
 
 import numpy as np
 
-from diagrams.drawing.svg import SANS, colours
-from model.measure.colours import NAN, png, shade
-from model.measure.picture import Picture
+from k3scope.diagrams.drawing.svg import SANS, colours
+from k3scope.model.measure.colours import NAN, png, shade
+from k3scope.model.measure.picture import Picture
 
 WIDE, HIGH = 760, 520  # of the map, at most
 CELL, LINE = 26, 12  # largest cell; least distance of two labels

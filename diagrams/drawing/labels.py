@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from diagrams.drawing.metrics import LINE_H, label_size
+from k3scope.diagrams.drawing.metrics import LINE_H, label_size
 
 GAP, STEP = 7, 12
 Area = tuple[float, float, float, float]  # left, top, right, bottom

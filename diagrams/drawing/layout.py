@@ -4,12 +4,20 @@ from collections import defaultdict
 
 import networkx as nx
 
-from diagrams.drawing.frame import Box, Frame
-from diagrams.drawing.labels import Label, Paper, obstacles, place
-from diagrams.drawing.metrics import BOX_H, HEAD_H, badge_width, bold_width, box_size, label_size, second_row
-from diagrams.drawing.pieces import TOP, Edge, Tree, cut, visible_edges
-from diagrams.drawing.place import PAD, frame_of
-from diagrams.drawing.route import line, settle, side_heights, store_lines
+from k3scope.diagrams.drawing.edge_segments import TOP, Edge, Tree, cut, visible_edges
+from k3scope.diagrams.drawing.frame import Box, Frame
+from k3scope.diagrams.drawing.frame_layout import PAD, frame_of
+from k3scope.diagrams.drawing.labels import Label, Paper, obstacles, place
+from k3scope.diagrams.drawing.metrics import (
+    BOX_H,
+    HEAD_H,
+    badge_width,
+    bold_width,
+    box_size,
+    label_size,
+    second_row,
+)
+from k3scope.diagrams.drawing.route import line, settle, side_heights, store_lines
 
 MARGIN, ASIDE_GAP = 20, 44
 KEPT = (

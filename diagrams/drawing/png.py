@@ -2,9 +2,7 @@
 
 import resvg_py
 
-from assets import ROOT
-
-FONTS = ROOT / "fonts"
+from k3scope.assets import FONTS
 
 
 def to_png(svg: str, zoom: float = 2.0) -> bytes:

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 
-from diagrams.drawing.frame import Box, Frame
-from diagrams.drawing.pieces import Edge, Piece
-from diagrams.drawing.tracks import enters_aside, leaves_aside
+from k3scope.diagrams.drawing.edge_segments import Edge, Piece
+from k3scope.diagrams.drawing.frame import Box, Frame
+from k3scope.diagrams.drawing.tracks import enters_aside, leaves_aside
 
 Point = tuple[float, float]
 INTO, STORE, OUT_OF = range(3)  # from top to bottom on the right side of a box

@@ -9,10 +9,10 @@ from functools import cache
 from html import escape
 from itertools import pairwise
 
-from assets import ROOT
-from diagrams.drawing.metrics import LINE_H
+from k3scope.assets import CSS
+from k3scope.diagrams.drawing.metrics import LINE_H
 
-CSS = ROOT / "diagram.css"
+DIAGRAM_CSS = CSS / "diagram.css"
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 STROKE = {
@@ -52,7 +52,7 @@ def colours(dark: bool) -> dict[str, str]:
     """The variables of the stylesheet for one theme."""
     light, night = (
         dict(re.findall(r"--([\w-]+): (#\w+)", body))
-        for body in re.findall(r"\.k3d(?:\.dark)? \{([^}]*--bg:[^}]*)\}", CSS.read_text())
+        for body in re.findall(r"\.k3d(?:\.dark)? \{([^}]*--bg:[^}]*)\}", DIAGRAM_CSS.read_text())
     )
     return night if dark else light
 

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from diagrams.drawing.frame import Frame
-from diagrams.drawing.metrics import label_size
-from diagrams.drawing.pieces import TOP, Piece
+from k3scope.diagrams.drawing.edge_segments import TOP, Piece
+from k3scope.diagrams.drawing.frame import Frame
+from k3scope.diagrams.drawing.metrics import label_size
 
 TRACK, ARROW, BARE, BOTTOM = 12, 18, 18, 12
 DEPART, ARRIVE, RETURN = range(3)  # tracks of forks lie high, of joins lower, of loops lowest

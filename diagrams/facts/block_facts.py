@@ -3,17 +3,18 @@
 from dataclasses import replace
 from functools import cache, cached_property
 
-from diagrams import code, formula, spec
-from diagrams.instances import instances, layer_of, of_all_layers, parameters
-from diagrams.records import BlockFacts, Row, SymbolFact
-from diagrams.shapes import Step
-from diagrams.sources import source_of
-from diagrams.spec import Block
-from model import meta
-from model.accounting import Totals, count, totals
-from model.config import Config
-from model.kimi_k3 import KimiK3
-from model.tensors import Entry, Layout
+from k3scope.diagrams.facts import code_listing
+from k3scope.diagrams.facts.instances import instances, layer_of, of_all_layers, parameters
+from k3scope.diagrams.facts.records import BlockFacts, Row, SymbolFact
+from k3scope.diagrams.spec import block_spec, formula
+from k3scope.diagrams.spec.block_spec import Block
+from k3scope.diagrams.spec.citations import source_of
+from k3scope.diagrams.spec.shapes import Step
+from k3scope.model import meta
+from k3scope.model.accounting import Totals, count, totals
+from k3scope.model.checkpoint.tensor_layout import Entry, Layout
+from k3scope.model.config import Config
+from k3scope.model.kimi_k3 import KimiK3
 
 # what concrete shapes are shown for: batch, length, and one image of N patches that becomes M rows
 STEP = Step()
@@ -56,7 +57,7 @@ class Facts:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """The blocks that this model has, by id, in the order of the view."""
-        had = {i: b for i, b in spec.blocks().items() if self.has(b.needs)}
+        had = {i: b for i, b in block_spec.blocks().items() if self.has(b.needs)}
         found = {i: b.without(lambda name: not self.has(name)) for i, b in had.items()}
         if self.config.family == "k3":
             return found
@@ -64,9 +65,9 @@ class Facts:
         return {i: replace(b, others=(), sources=(*b.sources, LINEAR_SIZES)) for i, b in found.items()}
 
     @cached_property
-    def view(self) -> spec.View:
+    def view(self) -> block_spec.View:
         """The part of the picture that this model has."""
-        drawn = spec.view("model")
+        drawn = block_spec.view("model")
         io = {n.id for n in drawn.nodes if n.io and self.has(n.needs)}
         return drawn.of(lambda node: node in self.blocks or node in io, self.has)
 
@@ -135,20 +136,20 @@ class Facts:
             raise ValueError(f"{self.name} has no block {block_id!r}; known: {', '.join(table)}")
         block = table[block_id]
         paths = [p for p in self.instances(block) if layer is None or layer_of(p) == layer]
-        group = block_id in spec.groups()
+        group = block_id in block_spec.groups()
         if layer is None:
             total = self.group_total(block_id) if group else self.own_total(block)
         else:
             total = sum(self.model.get_parameter(name).numel() for name in self.own(block_id, layer))
         each = {count(self.model.get_submodule(p)) for p in paths} if group else {self.per_instance(block)}
         layers = sorted({at for p in paths if (at := layer_of(p)) is not None})
-        listings = code.listings(self.model, block)
+        listings = code_listing.listings(self.model, block)
         return BlockFacts(
             id=block_id,
             title=block.title,
             kind=block.kind,
             sub=formula.fill_braces(block.sub, self.sizes),
-            summary=block.summary or code.summary_of(self.model, block),
+            summary=block.summary or code_listing.summary_of(self.model, block),
             equation=block.equation.strip(),
             symbols=[self._symbol(s, block) for s in block.symbols],
             notes=formula.fill_braces(block.notes, self.sizes),
@@ -175,7 +176,7 @@ class Facts:
         """What a block takes in a checkpoint, all instances or the one of a layer."""
         return self.layout.storage(self.own(block_id, layer)).bytes
 
-    def edge_label(self, edge: spec.Edge, step: Step = STEP) -> list[str]:
+    def edge_label(self, edge: block_spec.Edge, step: Step = STEP) -> list[str]:
         """Symbolic and concrete shape of what flows along an edge, shapes of equal points once."""
         if edge.shape:
             return list(self.shape(edge.shape, "", step, edge.context))
@@ -199,7 +200,7 @@ class Facts:
         at = self._mix(block, [path] if path else self.instances(block))
         return [(point, *self.shape(s, at, step, context)) for point, s in block.out.items()]
 
-    def _into(self, block_id: str) -> list[spec.Edge]:
+    def _into(self, block_id: str) -> list[block_spec.Edge]:
         return [e for e in self.view.edges if e.target == block_id]
 
     def _row(self, block: Block) -> Row:
@@ -218,7 +219,7 @@ class Facts:
             bytes=self.layout.storage(own).bytes,
         )
 
-    def _symbol(self, s: spec.Symbol, block: Block) -> SymbolFact:
+    def _symbol(self, s: block_spec.Symbol, block: Block) -> SymbolFact:
         value = self.config.sizes().get(s.is_)
         shape = self.shape(s.shape, self._mix(block, self.instances(block))) if s.shape else ("", "")
         name = "" if s.is_ == "local" else s.is_
@@ -228,9 +229,9 @@ class Facts:
         """The last mix of this role: the one with the most candidates; "" for other blocks."""
         return paths[-1] if "AttnResMix" in block.of else ""
 
-    def _legend(self, listings: list[code.Listing]) -> list[tuple[str, str]]:
+    def _legend(self, listings: list[code_listing.Listing]) -> list[tuple[str, str]]:
         known = self.config.sizes()
-        names = [n for text in listings for n in code.config_names(text.text)]
+        names = [n for text in listings for n in code_listing.config_names(text.text)]
         return [(n, f"{known[n]:,}") for n in dict.fromkeys(names) if n in known]
 
     def _where(self, layers: list[int], many: int) -> str:

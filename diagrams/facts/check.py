@@ -1,8 +1,8 @@
 """Hold every description against the module tree: what does not match, as sentences."""
 
-from diagrams import formula, spec
-from diagrams.facts import Facts
-from diagrams.instances import exists, parameters, probes, resolve
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import exists, parameters, probes, resolve
+from k3scope.diagrams.spec import block_spec, formula
 
 
 def problems(facts: Facts) -> list[str]:
@@ -16,7 +16,7 @@ def problems(facts: Facts) -> list[str]:
     return found + _coverage(facts)
 
 
-def _block(facts: Facts, block: spec.Block) -> list[str]:
+def _block(facts: Facts, block: block_spec.Block) -> list[str]:
     found = []
     counted = facts.per_instance(block)
     stated = formula.evaluate(block.params, facts.sizes)

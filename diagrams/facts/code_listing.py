@@ -10,10 +10,10 @@ from pathlib import Path
 
 from torch import nn
 
-from diagrams.instances import instances
-from diagrams.spec import Block
-from model.kernels import ops, reference
-from model.kimi_k3 import KimiK3
+from k3scope.diagrams.facts.instances import instances
+from k3scope.diagrams.spec.block_spec import Block
+from k3scope.model.kernels import ops, reference
+from k3scope.model.kimi_k3 import KimiK3
 
 # operators have no class of their own: the readable reference is shown beside the module that calls it
 OPERATORS = {
@@ -86,14 +86,14 @@ def _own_attributes(block: Block) -> tuple[str, ...]:
 
 def _with_bases(cls: type) -> list[type]:
     """The class that runs, then those of ours that it takes methods from."""
-    return [cls, *[c for c in cls.__mro__[1:] if c.__module__.startswith("model.")]]
+    return [cls, *[c for c in cls.__mro__[1:] if c.__module__.startswith("k3scope.model.")]]
 
 
 def _call_site(model: KimiK3, path: str, own: type) -> list[Listing]:
     """The method that calls this module, for modules whose class says little about their role."""
     owner, _, attribute = path.rpartition(".")
     user = type(model.get_submodule(owner))
-    if issubclass(user, nn.ModuleList) or not user.__module__.startswith("model.") or user is own:
+    if issubclass(user, nn.ModuleList) or not user.__module__.startswith("k3scope.model.") or user is own:
         return []
     users = [c for c in _with_bases(user) if lines_about(_source(c), (attribute,))] or [user]
     return [_listing(cls, (attribute,), "used in") for cls in users]
@@ -107,7 +107,11 @@ def _source(thing) -> str:
 def _listing(thing, attributes: tuple[str, ...], note: str = "") -> Listing:
     text = _source(thing)
     file = Path(inspect.getsourcefile(thing))
-    place = file.relative_to(ROOT).as_posix() if thing.__module__.startswith("model.") else thing.__module__
+    place = (
+        file.relative_to(ROOT).as_posix()
+        if thing.__module__.startswith("k3scope.model.")
+        else thing.__module__
+    )
     name = f"{note} {thing.__name__}" if note == "used in" else thing.__name__
     label = f"{name} · {place}" + (f" · {note}" if note and note != "used in" else "")
     return Listing(label, text, lines_about(text, attributes))

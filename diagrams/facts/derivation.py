@@ -4,10 +4,10 @@ import re
 from functools import cache
 from pathlib import Path
 
-from diagrams import formula
-from diagrams.facts import Facts
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec import formula
 
-FOLDER = Path(__file__).parent / "derivations"
+FOLDER = Path(__file__).parents[1] / "derivations"
 
 
 @cache

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from torch import nn
 
-from diagrams.spec import Block
-from model.kimi_k3 import KimiK3
-from model.tracing import Probe
+from k3scope.diagrams.spec.block_spec import Block
+from k3scope.model.hooks import Probe
+from k3scope.model.kimi_k3 import KimiK3
 
 
 def instances(model: KimiK3, block: Block) -> list[str]:

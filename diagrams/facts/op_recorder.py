@@ -8,11 +8,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from model.config import Config
-from model.init import build
-from model.kimi_k3 import KimiK3
-from model.tensors import cast
-from model.vision import Images
+from k3scope.model.checkpoint.tensor_layout import cast
+from k3scope.model.config import Config
+from k3scope.model.init import build
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.vision.tower import Images
 
 # no size of a model is likely to be one of these, so an axis of that length is that axis
 B, T = 13, 211

@@ -7,12 +7,13 @@ from functools import lru_cache
 
 import torch
 
-from diagrams import recording, spec
-from diagrams.facts import Facts
-from diagrams.instances import exists, is_parameter, parameters, resolve
-from diagrams.recording import Event
-from diagrams.spec import Block
-from model.tensors import NAMES
+from k3scope.diagrams.facts import op_recorder
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import exists, is_parameter, parameters, resolve
+from k3scope.diagrams.facts.op_recorder import Event
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.block_spec import Block
+from k3scope.model.checkpoint.tensor_layout import NAMES
 
 WORDS = {
     "mm": "matmul", "bmm": "matmul", "_softmax": "softmax", "silu": "SiLU", "gelu": "GELU",
@@ -38,8 +39,8 @@ class Op:
 
 
 @lru_cache(maxsize=8)
-def _recorded(facts: Facts) -> tuple[Facts, recording.Recording]:
-    model, heard = recording.record(facts.config)
+def _recorded(facts: Facts) -> tuple[Facts, op_recorder.Recording]:
+    model, heard = op_recorder.record(facts.config)
     return Facts("", model), heard
 
 
@@ -76,7 +77,7 @@ def operations(facts: Facts) -> dict[str, tuple[Op, ...]]:
 class _Telling:
     """Which block an event belongs to, and where what it reads comes from."""
 
-    def __init__(self, facts: Facts, heard: recording.Recording):
+    def __init__(self, facts: Facts, heard: op_recorder.Recording):
         self.facts, self.heard = facts, heard
         self.claims = _claims(facts)
         self.readers: dict[Event, list[Event]] = defaultdict(list)
@@ -138,7 +139,7 @@ class _Telling:
         )
 
     def _shape(self, event: Event, block: str) -> str:
-        axes = recording.axes(event.shape)
+        axes = op_recorder.axes(event.shape)
         mix = "AttnResMix" in self.facts.blocks[block].of  # how many it mixes depends on the layer
         return re.sub(r"^\[B, T, 2\b", "[B, T, candidates", axes) if mix else axes
 
@@ -157,7 +158,7 @@ class _Telling:
 
 def _claims(facts: Facts) -> dict[str, Place]:
     """Modules whose work is a block's: owners of its parameters, its probes, its outputs, or itself."""
-    leaves = [b for i, b in facts.blocks.items() if i not in spec.groups()]
+    leaves = [b for i, b in facts.blocks.items() if i not in block_spec.groups()]
     shared = Counter(path for b in facts.blocks.values() for path in facts.instances(b))
     found: dict[str, Place] = {}
     for block in leaves:

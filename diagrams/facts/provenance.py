@@ -3,10 +3,10 @@
 from calendar import month_name
 from dataclasses import dataclass
 
-from diagrams import formula, spec
-from diagrams.facts import Facts
-from diagrams.records import BlockFacts
-from diagrams.sources import REPORT, REPOSITORY, REVISION, TREE, Source, source_of
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.records import BlockFacts
+from k3scope.diagrams.spec import block_spec, formula
+from k3scope.diagrams.spec.citations import REPORT, REPOSITORY, REVISION, TREE, Source, source_of
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _state(facts: Facts) -> int:
 
 def _inside(facts: Facts, group: str, layer: int | None) -> tuple[tuple[str, int], ...]:
     children = facts.view.children(None if group == "kimi_k3" else group)
-    there = [i for i in children if i in spec.blocks()]
+    there = [i for i in children if i in block_spec.blocks()]
     found = [facts.block(i, layer) for i in there if layer is None or layer in facts.block(i).layers]
     return tuple((f"{b.title} × {b.count}" if b.count > 1 else b.title, b.total) for b in found if b.total)
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from diagrams.code import Listing
-from diagrams.sources import Source
+from k3scope.diagrams.facts.code_listing import Listing
+from k3scope.diagrams.spec.citations import Source
 
 
 @dataclass(frozen=True)

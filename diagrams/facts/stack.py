@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from diagrams import spec
-from diagrams.facts import Facts
-from diagrams.spec import Edge, Node, View
-from model.config import Config
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.block_spec import Edge, Node, View
+from k3scope.model.config import Config
 
 LAYER, STORE = "decoder_layer", "block_store"
 EARLIER, LATER = "earlier_layers", "later_layers"  # what the others become when one layer is drawn
@@ -81,7 +81,7 @@ def alike(config: Config, index: int) -> int:
 def opened(view: View, groups: frozenset[str]) -> frozenset[str]:
     """Groups that are open in the picture of one layer: a variant opens with those it stands in for."""
     variants = {n.variant for n in view.nodes if n.id in groups and n.variant}
-    return groups | {n.id for n in view.nodes if n.variant in variants and n.id in spec.groups()}
+    return groups | {n.id for n in view.nodes if n.variant in variants and n.id in block_spec.groups()}
 
 
 def stand_in(facts: Facts, block: str, index: int) -> str:

@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from diagrams import spec
-from diagrams.facts import Facts
-from diagrams.instances import is_parameter, resolve
-from diagrams.spec import Block, Symbol
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import is_parameter, resolve
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.block_spec import Block, Symbol
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Place:
 @lru_cache(maxsize=8)
 def owners(facts: Facts) -> dict[str, str]:
     """The block of every point and parameter, by full path; a leaf block before the group around it."""
-    groups = spec.groups()
+    groups = block_spec.groups()
     found: dict[str, str] = {}
     for block in sorted(facts.blocks.values(), key=lambda b: b.id in groups):
         for path in facts.instances(block):
@@ -67,7 +67,7 @@ def _place(facts: Facts, block: Block, symbol: Symbol) -> Place:
 
 
 def _chain(block_id: str) -> tuple[str, ...]:
-    parents = {node.id: node.parent for node in spec.view("model").nodes}
+    parents = {node.id: node.parent for node in block_spec.view("model").nodes}
     found = [block_id]
     while parent := parents.get(found[-1]):
         found.append(parent)

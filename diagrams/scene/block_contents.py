@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from diagrams import spec
-from diagrams.facts import Facts
-from diagrams.instances import is_parameter, layer_of, of_all_layers, resolve
-from diagrams.numbers import short, size
-from diagrams.operations import Op, operations
-from model.tensors import Stored
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import is_parameter, layer_of, of_all_layers, resolve
+from k3scope.diagrams.facts.operations import Op, operations
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.format_numbers import short, size
+from k3scope.model.checkpoint.tensor_layout import Stored
 
 SEPARATOR = "/"  # between a block and a part of it: "mla_q_up/q_b_proj.weight"
 
@@ -53,7 +53,7 @@ class Parts:
 def parts(facts: Facts, block_id: str, layer: int | None = None) -> Parts:
     """The parts of a leaf block: of its first instance, or the one in a layer. Nothing for a group."""
     block = facts.blocks.get(block_id)
-    if block is None or block_id in spec.groups():
+    if block is None or block_id in block_spec.groups():
         return Parts((), ())
     paths = facts.instances(block)
     path = next((p for p in paths if layer is not None and layer_of(p) == layer), paths[0])

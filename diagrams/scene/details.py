@@ -1,11 +1,11 @@
 """What is chosen inside or beside a block: a tensor, an operation, or an arrow to or from it."""
 
-from diagrams import stack
-from diagrams.facts import STEP, Facts
-from diagrams.flows import Flow, flows
-from diagrams.operations import Op
-from diagrams.parts import Tensor, parts
-from diagrams.shapes import Step
+from k3scope.diagrams.facts import stack
+from k3scope.diagrams.facts.block_facts import STEP, Facts
+from k3scope.diagrams.facts.operations import Op
+from k3scope.diagrams.scene.block_contents import Tensor, parts
+from k3scope.diagrams.scene.edge_values import Flow, flows
+from k3scope.diagrams.spec.shapes import Step
 
 TO, FROM = "to.", "from."  # an arrow is named by its other end: "to.kda_delta_rule", "from.tokens"
 Detail = Tensor | Op | list[Flow] | None

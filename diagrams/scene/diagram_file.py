@@ -3,12 +3,12 @@
 import json
 from dataclasses import asdict, dataclass
 
-from diagrams import spec
-from diagrams.drawing.png import to_png
-from diagrams.drawing.svg import to_svg
-from diagrams.facts import STEP
-from diagrams.graph import OPEN, scene
-from diagrams.shapes import Step
+from k3scope.diagrams.drawing.png import to_png
+from k3scope.diagrams.drawing.svg import to_svg
+from k3scope.diagrams.facts.block_facts import STEP
+from k3scope.diagrams.scene.graph import OPEN, scene
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.shapes import Step
 
 FORMATS = {"svg": "image/svg+xml", "png": "image/png", "json": "application/json"}
 
@@ -56,9 +56,9 @@ def groups(text: str) -> tuple[str, ...]:
 
     ValueError for a name that is none.
     """
-    known = spec.blocks().keys() - {"kimi_k3"}
+    known = block_spec.blocks().keys() - {"kimi_k3"}
     if text == "all":
-        return tuple(sorted(known & spec.groups()))
+        return tuple(sorted(known & block_spec.groups()))
     if text == "everything":
         return tuple(sorted(known))
     named = [part for part in text.split(",") if part]

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from math import prod
 
-from diagrams import formula, spec
-from diagrams.facts import STEP, Facts
-from diagrams.operations import types
-from diagrams.shapes import Step
-from diagrams.stack import EARLIER, LATER
-from model.tensors import SIZE
+from k3scope.diagrams.facts.block_facts import STEP, Facts
+from k3scope.diagrams.facts.operations import types
+from k3scope.diagrams.facts.stack import EARLIER, LATER
+from k3scope.diagrams.spec import block_spec, formula
+from k3scope.diagrams.spec.shapes import Step
+from k3scope.model.checkpoint.tensor_layout import SIZE
 
 NAMES = {"I64": "int64", "I32": "int32"}
 WIDTHS = SIZE | {"I64": 8, "I32": 4}
@@ -50,7 +50,7 @@ def flows(facts: Facts, step: Step = STEP) -> dict[str, list[Flow]]:
     return found
 
 
-def dtypes(facts: Facts, edge: spec.Edge) -> str:
+def dtypes(facts: Facts, edge: block_spec.Edge) -> str:
     """The type of what an arrow carries as a drawing says it: "bf16"; several where its tensors differ."""
     origin = "ffn_sum" if edge.source in (EARLIER, LATER) else edge.source
     names = [edge.points[0]] if edge.points and edge.shape else [name for name, _ in _given(facts, edge)]
@@ -65,7 +65,7 @@ def _dtype(facts: Facts, source: str, name: str) -> str:
     return types(facts)[source, name if name in block.out else next(iter(block.out))]
 
 
-def _flow(facts: Facts, edge: spec.Edge, step: Step) -> Flow:
+def _flow(facts: Facts, edge: block_spec.Edge, step: Step) -> Flow:
     titles = {b.id: b.title for b in facts.blocks.values()} | {
         n.id: n.title for n in facts.view.nodes if n.io
     }
@@ -73,7 +73,7 @@ def _flow(facts: Facts, edge: spec.Edge, step: Step) -> Flow:
     return Flow(titles[edge.source], titles[edge.target], edge.label, values)
 
 
-def _given(facts: Facts, edge: spec.Edge) -> list[tuple[str, str]]:
+def _given(facts: Facts, edge: block_spec.Edge) -> list[tuple[str, str]]:
     """Points and shapes of the tensors on an arrow; a role with several instances gives as many."""
     if edge.shape:
         return [("", edge.shape)]
@@ -87,14 +87,14 @@ def _given(facts: Facts, edge: spec.Edge) -> list[tuple[str, str]]:
     return [(name, shape) for name in names for _, shape in shapes]
 
 
-def _instances(facts: Facts, block: spec.Block) -> list[str]:
+def _instances(facts: Facts, block: block_spec.Block) -> list[str]:
     """Names of the instances that stand side by side in one layer."""
     paths = facts.instances(block)
     owner = paths[0].rpartition(".")[0]
     return [p.rpartition(".")[2] for p in paths if p.rpartition(".")[0] == owner] if len(block.at) > 1 else []
 
 
-def _value(facts: Facts, edge: spec.Edge, step: Step, name: str, shape: str) -> Value:
+def _value(facts: Facts, edge: block_spec.Edge, step: Step, name: str, shape: str) -> Value:
     symbolic, concrete = facts.shape(shape, "", step, edge.context)
     dtype = _dtype(facts, edge.source, name)
     numbers = formula.shape(step.symbolic(shape, edge.context), facts.sizes | step.sizes)

@@ -2,12 +2,14 @@
 
 import networkx as nx
 
-from diagrams import flows, parts, spec, stack
-from diagrams.drawing.layout import layout
-from diagrams.facts import STEP, Facts
-from diagrams.numbers import short, size
-from diagrams.records import BlockFacts
-from diagrams.shapes import Step
+from k3scope.diagrams.drawing.layout import layout
+from k3scope.diagrams.facts import stack
+from k3scope.diagrams.facts.block_facts import STEP, Facts
+from k3scope.diagrams.facts.records import BlockFacts
+from k3scope.diagrams.scene import block_contents, edge_values
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.format_numbers import short, size
+from k3scope.diagrams.spec.shapes import Step
 
 OPEN = ("decoder_layer", "kda", "latent_moe")
 KEPT = 64  # drawings of one model that are kept
@@ -57,9 +59,9 @@ def _facts(model: str | Facts) -> Facts:
 
 def _shown(
     facts: Facts, view: str, opened: tuple[str, ...], layer: int | None
-) -> tuple[spec.View, frozenset[str]]:
+) -> tuple[block_spec.View, frozenset[str]]:
     """The picture, and which of its groups are open."""
-    shown, groups = facts.view if view == "model" else spec.view(view), frozenset(opened)
+    shown, groups = facts.view if view == "model" else block_spec.view(view), frozenset(opened)
     if layer is None:
         return shown, groups
     return stack.view_of(facts, layer), stack.opened(shown, groups)
@@ -67,7 +69,7 @@ def _shown(
 
 def graph(
     facts: Facts,
-    view: spec.View,
+    view: block_spec.View,
     opened: frozenset[str],
     layer: int | None = None,
     step: Step = STEP,
@@ -75,7 +77,7 @@ def graph(
     """Boxes as nodes and arrows as edges, with everything a drawing needs but coordinates."""
     g = nx.DiGraph()
     parents, blocks = {n.parent for n in view.nodes}, [n.id for n in view.nodes if not n.io]
-    inner = {b for b in blocks if b in opened and b not in parents and parts.parts(facts, b)}
+    inner = {b for b in blocks if b in opened and b not in parents and block_contents.parts(facts, b)}
     for order, node in enumerate(view.nodes):
         attributes = _io(node, step) if node.io else _box(facts.block(node.id, layer), facts, layer)
         group = node.id in parents or node.id in inner
@@ -86,7 +88,7 @@ def graph(
             group=group,
             open=group and node.id in opened,
             variant=node.variant or None,
-            more=not group and not node.io and bool(parts.parts(facts, node.id)),
+            more=not group and not node.io and bool(block_contents.parts(facts, node.id)),
             **attributes,
         )
     for block in inner:
@@ -100,33 +102,35 @@ def graph(
     return g
 
 
-def _label(facts: Facts, edge: spec.Edge, step: Step) -> list[str]:
+def _label(facts: Facts, edge: block_spec.Edge, step: Step) -> list[str]:
     """The shape in letters, with the type behind it when asked, then in numbers."""
     symbolic, concrete = facts.edge_label(edge, step)
-    return [f"{symbolic} {flows.dtypes(facts, edge)}" if step.types else symbolic, concrete]
+    return [f"{symbolic} {edge_values.dtypes(facts, edge)}" if step.types else symbolic, concrete]
 
 
 def _open(g: nx.DiGraph, facts: Facts, block: str) -> None:
     """Put the tensors and operations of a block into it."""
     first = len(g)
-    for i, (name, box) in enumerate(parts.boxes(facts, block).items()):
+    for i, (name, box) in enumerate(block_contents.boxes(facts, block).items()):
         g.add_node(name, order=first + i, parent=block, group=False, open=False, variant=None, **box)
-    for source, target in parts.wires(facts, block):
+    for source, target in block_contents.wires(facts, block):
         g.add_edge(source, target, kind="flow", loop=False, label=[], text="")
 
 
-def _ends(facts: Facts, view: spec.View, edge: spec.Edge, inner: set[str]) -> list[tuple[str, str]]:
+def _ends(
+    facts: Facts, view: block_spec.View, edge: block_spec.Edge, inner: set[str]
+) -> list[tuple[str, str]]:
     """Where an arrow starts and ends: at the block, or at operations of one that is open."""
     sources, targets = [edge.source], [edge.target]
     if edge.source in inner:
-        sources = parts.givers(facts, edge.source, edge.target)
+        sources = block_contents.givers(facts, edge.source, edge.target)
     if edge.target in inner:
         others = {e.source for e in view.edges if e.target == edge.target} - {edge.source}
-        targets = parts.takers(facts, edge.target, edge.source, others)
+        targets = block_contents.takers(facts, edge.target, edge.source, others)
     return [(s, t) for s in sources for t in targets]
 
 
-def _io(node: spec.Node, step: Step) -> dict:
+def _io(node: block_spec.Node, step: Step) -> dict:
     return {
         "title": node.title, "sub": step.symbolic(node.sub), "mono": "", "kind": "structure", "badge": "",
         "summary": node.text, "params": None, "count": 1, "io": True,

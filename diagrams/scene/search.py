@@ -4,11 +4,12 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from diagrams import code, formula
-from diagrams.facts import Facts
-from diagrams.instances import of_all_layers, parameters, points, resolve
-from diagrams.parts import short_name
-from diagrams.spec import Block
+from k3scope.diagrams.facts import code_listing
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import of_all_layers, parameters, points, resolve
+from k3scope.diagrams.scene.block_contents import short_name
+from k3scope.diagrams.spec import formula
+from k3scope.diagrams.spec.block_spec import Block
 
 LIMIT, BEFORE, AFTER = 12, 32, 72  # hits; characters of a long text around what was found
 
@@ -66,7 +67,7 @@ def _entries(facts: Facts, block: Block) -> list[Entry]:
     found += [(2, "point", of_all_layers(name)) for name in points(facts.model, block, path)]
     found += [(2, "class", name) for name in block.of]
     found += [(3, "symbol", f"{_plain(s.symbol)}: {_meant(s.is_, path)}{s.text}") for s in block.symbols]
-    said = block.summary or code.summary_of(facts.model, block)
+    said = block.summary or code_listing.summary_of(facts.model, block)
     found += [(4, "summary", said), (4, "size", formula.fill_braces(block.sub, facts.sizes))]
     notes = formula.fill_braces(block.notes, facts.sizes).split("\n")
     found += [(5, "note", line.strip()) for line in notes]

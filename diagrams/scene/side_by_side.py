@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from diagrams import spec
-from diagrams.drawing.layout import layout
-from diagrams.drawing.metrics import badge_width, second_row
-from diagrams.drawing.pieces import Tree, visible_edges
-from diagrams.facts import STEP, Facts
-from diagrams.graph import OPEN, graph
-from diagrams.shapes import Step
+from k3scope.diagrams.drawing.edge_segments import Tree, visible_edges
+from k3scope.diagrams.drawing.layout import layout
+from k3scope.diagrams.drawing.metrics import badge_width, second_row
+from k3scope.diagrams.facts.block_facts import STEP, Facts
+from k3scope.diagrams.scene.graph import OPEN, graph
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.shapes import Step
 
 TEXTS = ("title", "sub", "mono", "badge")  # the longer one takes the room
 OWN = (*TEXTS, "kind", "summary", "params", "count", "more")
@@ -40,7 +40,7 @@ def pair(a: Facts, b: Facts, opened: tuple[str, ...] = OPEN, step: Step = STEP) 
 def compared(a: Facts, b: Facts) -> dict[str, str]:
     """How each block of two models differs."""
     found = {}
-    for block in (n.id for n in spec.view("model").nodes if not n.io):
+    for block in (n.id for n in block_spec.view("model").nodes if not n.io):
         if block in a.blocks and block in b.blocks:
             found[block] = _difference(a, b, block)
         elif block in a.blocks or block in b.blocks:
@@ -67,7 +67,7 @@ def _construction(facts: Facts, block: str) -> tuple:
 def _union(a: nx.DiGraph, b: nx.DiGraph) -> nx.DiGraph:
     """Every box and arrow of both, each with the texts that need more room."""
     g = nx.DiGraph()
-    places = {n.id: i for i, n in enumerate(spec.view("model").nodes)}
+    places = {n.id: i for i, n in enumerate(block_spec.view("model").nodes)}
     for name in [*a.nodes, *(n for n in b.nodes if n not in a)]:
         known = [dict(h.nodes[name]) for h in (a, b) if name in h]
         node = known[0] | {key: max((k.get(key) or "" for k in known), key=len) for key in TEXTS}

@@ -7,10 +7,11 @@ from urllib.parse import urlencode
 
 import yaml
 
-from diagrams import formula, origins, spec
-from diagrams.facts import Facts
+from k3scope.diagrams.facts import provenance
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec import block_spec, formula
 
-FILE = Path(__file__).parent / "tour.yaml"
+FILE = Path(__file__).parents[1] / "tour.yaml"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def written() -> tuple[Stop, ...]:
     """All stops in order. ValueError names a stop whose block or groups do not exist."""
     stops = tuple(Stop(**raw) for raw in yaml.safe_load(FILE.read_text(encoding="utf-8")))
     for stop in stops:
-        strange = ({stop.select} - spec.blocks().keys()) | (set(stop.open) - spec.groups())
+        strange = ({stop.select} - block_spec.blocks().keys()) | (set(stop.open) - block_spec.groups())
         if strange:
             raise ValueError(
                 f"tour.yaml: stop {stop.id!r} names {', '.join(sorted(strange))}, which is no block"
@@ -44,7 +45,7 @@ def written() -> tuple[Stop, ...]:
 
 def stops(facts: Facts) -> list[Stop]:
     """The stops that a model has, with its numbers."""
-    sizes = origins.sizes(facts)
+    sizes = provenance.sizes(facts)
     there = [s for s in written() if s.select in facts.blocks and facts.has(s.needs)]
     return [_filled(stop, sizes) for stop in there]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from model.config import Config
+from k3scope.model.config import Config
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 KINDS = ("structure", "attention", "ffn", "norm", "embed", "aux")
 EDGE_KINDS = ("flow", "sum", "store")
 REACHES = ("same", "previous", "first", "last", "before", "upto", "all")

@@ -11,14 +11,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from model.config import Config
-from model.folder import Folder
-from model.init import build
-from model.kernels import mxfp4
-from model.kimi_k3 import KimiK3
-from model.moe_packed import MATRICES, ExpertsOnDemand, PackedExperts
-from model.shards import Slot
-from model.tensors import Entry, Layout, Stored
+from k3scope.model.checkpoint.tensor_layout import Entry, Layout, Stored
+from k3scope.model.config import Config
+from k3scope.model.files.checkpoint_folder import Folder
+from k3scope.model.files.safetensors_shard import Slot
+from k3scope.model.init import build
+from k3scope.model.kernels import mxfp4
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.moe_packed import MATRICES, ExpertsOnDemand, PackedExperts
 
 LAYERS = "language_model.model.layers."
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")

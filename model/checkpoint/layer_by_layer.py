@@ -5,11 +5,11 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
-from model.checkpoint import LAYERS, Checkpoint
-from model.init import build
-from model.kimi_k3 import KimiK3
-from model.trace import Trace, check_ids
-from model.tracing import record, watch
+from k3scope.model.checkpoint.checkpoint import LAYERS, Checkpoint
+from k3scope.model.hooks import record, watch
+from k3scope.model.init import build
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.tracing import Trace, check_ids
 
 
 class Given(nn.Module):

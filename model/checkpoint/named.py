@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoint import read_config
-from model.config import Config
-from model.presets import PRESETS, TRAINED
+from k3scope.model.checkpoint.checkpoint import read_config
+from k3scope.model.config import Config
+from k3scope.model.presets import PRESETS, TRAINED
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from model.config import Config
-from model.kernels import mxfp4
-from model.kimi_k3 import KimiK3
-from model.moe_packed import PackedExperts
-from model.shards import DTYPES
-from model.tensors import NAMES, Entry, Layout, Stored
+from k3scope.model.checkpoint.tensor_layout import NAMES, Entry, Layout, Stored
+from k3scope.model.config import Config
+from k3scope.model.files.safetensors_shard import DTYPES
+from k3scope.model.kernels import mxfp4
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.moe_packed import PackedExperts
 
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
-from model.config_json import document
-from model.export import Export
-from model.folder import INDEX, SINGLE, Folder
-from model.kimi_k3 import KimiK3
-from model.tensors import SIZE, Stored
+from k3scope.model.checkpoint.official_tensors import Export
+from k3scope.model.checkpoint.tensor_layout import SIZE, Stored
+from k3scope.model.files.checkpoint_folder import INDEX, SINGLE, Folder
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.official_config_write import document
 
 SHARD_BYTES = 5 * 2**30
 

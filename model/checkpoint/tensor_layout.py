@@ -10,8 +10,8 @@ from math import prod
 import torch
 from torch import nn
 
-from model.config import Config
-from model.moe import Experts
+from k3scope.model.config import Config
+from k3scope.model.moe import Experts
 
 SIZE = {"BF16": 2, "F16": 2, "F32": 4, "F64": 8, "U8": 1}  # bytes of one element
 NAMES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64"}

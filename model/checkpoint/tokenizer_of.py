@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from model.bpe import BpeTokenizer
-from model.named import folder_of
-from model.presets import READS_AS
-from model.tiktoken_file import FILE, TiktokenTokenizer
-from model.tokenizer import Tokenizer
+from k3scope.model.checkpoint.named import folder_of
+from k3scope.model.presets import READS_AS
+from k3scope.model.tokenizers.bpe import BpeTokenizer
+from k3scope.model.tokenizers.tiktoken_file import FILE, TiktokenTokenizer
+from k3scope.model.tokenizers.tokenizer import Tokenizer
 
 OWN = "tokenizer.json"
 

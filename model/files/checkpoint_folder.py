@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from model.shards import Shard, Slot
+from k3scope.model.files.safetensors_shard import Shard, Slot
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"

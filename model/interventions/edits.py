@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import torch
 from torch import Tensor
 
-from model import places
-from model.config import Config
-from model.intervene import Intervention
-from model.trace import Trace
+from k3scope.model.config import Config
+from k3scope.model.interventions import sites
+from k3scope.model.interventions.intervention import Intervention
+from k3scope.model.tracing import Trace
 
 Edit = Callable[[Tensor], Tensor]
 
@@ -23,7 +23,7 @@ def edits(
     """
     found: dict[str, list[Edit]] = {}
     for change in changes:
-        places.check(config, change)
+        sites.check(config, change)
         for path, edit in _edits_of(config, change, sources or {}):
             found.setdefault(path, []).append(edit)
     return {path: _in_turn(several) for path, several in found.items()}
@@ -34,9 +34,9 @@ def source_points(config: Config, changes: Iterable[Intervention]) -> dict[str, 
     needed: dict[str, list[str]] = {}
     for change in changes:
         if change.do == "patch":
-            places.check(config, change)
-            for layer in places.layers(config, change):
-                needed.setdefault(change.run, []).extend(places.paths(config, change, layer))
+            sites.check(config, change)
+            for layer in sites.layers(config, change):
+                needed.setdefault(change.run, []).extend(sites.paths(config, change, layer))
     return needed
 
 
@@ -48,8 +48,8 @@ def _edits_of(
         if change.run not in sources:
             raise ValueError(f"{change}: that run is not here")
         source = sources[change.run].values
-    for layer in places.layers(config, change):
-        paths = places.paths(config, change, layer)
+    for layer in sites.layers(config, change):
+        paths = sites.paths(config, change, layer)
         if missing := [path for path in paths if source is not None and path not in source]:
             raise ValueError(f"{change}: that run has not recorded {missing[0]}")
         if change.what == "expert":
@@ -59,7 +59,7 @@ def _edits_of(
 
 
 def _edit(config: Config, change: Intervention, layer: int | None, source: Tensor | None) -> Edit:
-    slot = places.slot(config, change, layer)
+    slot = sites.slot(config, change, layer)
 
     def edit(out: Tensor) -> Tensor:
         out = out.clone(memory_format=torch.contiguous_format)

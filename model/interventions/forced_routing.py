@@ -7,8 +7,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from model.kimi_k3 import KimiK3
-from model.trace import Trace
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.tracing import Trace
 
 NAME = "layers.{}.router.topk_idx"
 

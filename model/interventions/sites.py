@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from model.config import Config
-from model.intervene import ATTENTION, OUTPUT, Intervention
+from k3scope.model.config import Config
+from k3scope.model.interventions.intervention import ATTENTION, OUTPUT, Intervention
 
 Slot = Callable[[Tensor], Tensor]  # the part of an output that is replaced, as a view [B, T, ...] into it
 _TEXT = "language_model.model."

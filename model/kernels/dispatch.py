@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
-from model.kernels import experts_cpp, kda_cpp, native
+from k3scope.model.kernels import experts_cpp, kda_cpp, native
 
 TITLES = {"triton": "Triton", "cpp": "C++", "torch": "torch", "reference": "reference"}
 OPERATORS = {"kda": "delta rule", "experts": "experts"}

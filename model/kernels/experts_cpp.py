@@ -6,8 +6,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from model.kernels import native
-from model.kernels.experts_torch import by_expert
+from k3scope.model.kernels import native
+from k3scope.model.kernels.experts_torch import by_expert
 
 
 @cache

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from model.kernels import mxfp4
-from model.kernels.reference import situ_glu
+from k3scope.model.kernels import mxfp4
+from k3scope.model.kernels.reference import situ_glu
 
 
 def experts(x, index, w1, w3, w2, gate_cap, up_cap) -> Tensor:

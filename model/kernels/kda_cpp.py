@@ -6,7 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from model.kernels import native
+from k3scope.model.kernels import native
 
 
 @cache

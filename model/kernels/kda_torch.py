@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from model.kernels import reference
+from k3scope.model.kernels import reference
 
 CHUNK = 16
 # What lies between has to stay in the cache. Key channels of the heads that are worked on at a time:

@@ -4,8 +4,8 @@ import torch
 import triton
 from torch import Tensor
 
-from model.kernels import triton_kda as kernels
-from model.kernels.triton_setup import INTERPRETED, block, configuration
+from k3scope.model.kernels import triton_kda as kernels
+from k3scope.model.kernels.triton_setup import INTERPRETED, block, configuration
 
 CHUNK = kernels.CHUNK.value
 

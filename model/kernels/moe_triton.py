@@ -4,8 +4,8 @@ import torch
 import triton
 from torch import Tensor
 
-from model.kernels import triton_moe as kernels
-from model.kernels.triton_setup import configuration, exact_precision
+from k3scope.model.kernels import triton_moe as kernels
+from k3scope.model.kernels.triton_setup import configuration, exact_precision
 
 
 def experts(x, index, w1, w3, w2, gate_cap, up_cap) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
-from model.kernels import dispatch, experts_cpp, experts_torch, kda_cpp, kda_torch, reference
+from k3scope.model.kernels import dispatch, experts_cpp, experts_torch, kda_cpp, kda_torch, reference
 
 _IMPLEMENTED = {
     "kda": {"cpp": kda_cpp.kda, "torch": kda_torch.kda, "reference": reference.kda},
@@ -24,7 +24,7 @@ _IMPLEMENTED = {
 def _implementation(operator: str, x: Tensor, gradients: bool = False):
     path = dispatch.choose(operator, x, gradients)
     if path == "triton":
-        from model.kernels import triton_launch  # triton is an extra, and seconds to import
+        from k3scope.model.kernels import triton_launch  # triton is an extra, and seconds to import
 
         return getattr(triton_launch, operator)
     return _IMPLEMENTED[operator][path]

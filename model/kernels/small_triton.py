@@ -4,8 +4,8 @@ import torch
 import triton
 from torch import Tensor
 
-from model.kernels import triton_small as kernels
-from model.kernels.triton_setup import block, configuration
+from k3scope.model.kernels import triton_small as kernels
+from k3scope.model.kernels.triton_setup import block, configuration
 
 
 def mix(values: Tensor, query: Tensor, eps: float) -> tuple[Tensor, Tensor]:

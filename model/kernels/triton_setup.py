@@ -8,7 +8,7 @@ import triton
 # set before the kernels are imported: Triton reads it when it decorates them
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 
-# (tile, options) per kernel: the largest tile that no architecture spills, see tests/kernels/compiled.json.
+# (tile, options) per kernel: the largest tile that no architecture spills (tests/model/kernels/compiled.json)
 # No autotuning: the first call does not stall, and results repeat from run to run.
 CONFIGURATIONS = {
     "kda_within": (None, {"num_warps": 4, "num_stages": 1}),

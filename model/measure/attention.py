@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.measure.points import array, layers_with
-from model.norm import widen
-from model.trace import Trace
+from k3scope.model.measure.points import array, layers_with
+from k3scope.model.norm import widen
+from k3scope.model.tracing import Trace
 
 _ATTN = "self_attn."
 

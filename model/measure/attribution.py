@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.kimi_k3 import KimiK3
-from model.measure.depth import OUTPUT
-from model.measure.lens import embedding
-from model.measure.points import array, in_layer, layers_with
-from model.trace import Trace
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.measure.depth import OUTPUT
+from k3scope.model.measure.lens import embedding
+from k3scope.model.measure.points import array, in_layer, layers_with
+from k3scope.model.tracing import Trace
 
 _MIXED = "language_model.model.output_attn_res"
 

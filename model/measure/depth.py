@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.measure.points import array, in_layer, layers_with
-from model.trace import Trace
+from k3scope.model.measure.points import array, in_layer, layers_with
+from k3scope.model.tracing import Trace
 
 OUTPUT = "language_model.model.output_attn_res.probs"
 PLACES = (("self_attention_res.probs", "attention"), ("mlp_res.probs", "FFN"))

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from model.measure import attribution, depth, lens
-from model.measure.picture import Picture
-from model.measure.views import Measured, View, chosen, layer_names, refused
+from k3scope.model.measure import attribution, depth, lens
+from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.views import Measured, View, chosen, layer_names, refused
 
 
 def _lens(run: Measured) -> lens.Lens:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.measure import overlap
-from model.measure.lens import tokens_of
-from model.measure.points import array, layers_with
-from model.measure.routing import moe_layers, routing_of
-from model.trace import Trace
+from k3scope.model.measure import overlap
+from k3scope.model.measure.lens import tokens_of
+from k3scope.model.measure.points import array, layers_with
+from k3scope.model.measure.routing import moe_layers, routing_of
+from k3scope.model.tracing import Trace
 
 
 @dataclass(frozen=True)

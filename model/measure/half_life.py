@@ -5,8 +5,8 @@ import math
 import numpy as np
 from torch import Tensor
 
-from model.measure.points import array, layers_with
-from model.trace import Trace
+from k3scope.model.measure.points import array, layers_with
+from k3scope.model.tracing import Trace
 
 
 def points(config, layer: int) -> list[str]:

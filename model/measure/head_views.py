@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from model.measure import attention, binning, kda, memory
-from model.measure.picture import Picture
-from model.measure.views import Measured, View, chosen, layer_names, there
+from k3scope.model.measure import attention, binning, memory
+from k3scope.model.measure import half_life as kda
+from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.views import Measured, View, chosen, layer_names, there
 
 PIXELS = 512  # side to which a map of a whole head is binned in a picture
 

@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.config import Config
-from model.images import from_patches, target_size
-from model.measure.attention import heads_of, mla_layers, probs
-from model.measure.binning import bounds
-from model.measure.points import array
-from model.trace import Trace
-from model.vision import Images
-from model.vision_config import VisionConfig
+from k3scope.model.config import Config
+from k3scope.model.measure.attention import heads_of, mla_layers, probs
+from k3scope.model.measure.binning import bounds
+from k3scope.model.measure.points import array
+from k3scope.model.tracing import Trace
+from k3scope.model.vision.preprocess import from_patches, target_size
+from k3scope.model.vision.tower import Images
+from k3scope.model.vision.vision_config import VisionConfig
 
 CELLS = 32_768  # of the attention on one image kept per layer: text tokens are pooled beyond it
 PIXELS = 60_000  # of the image as it is shown; a larger one is averaged

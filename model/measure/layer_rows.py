@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.measure.readings import Readings
-from model.measure.routing import balance
+from k3scope.model.measure.readings import Readings
+from k3scope.model.measure.routing import balance
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.attnres import AttnResMix
-from model.kimi_k3 import KimiK3
-from model.measure.points import array, layers_with
-from model.norm import widen
-from model.trace import Trace
+from k3scope.model.attnres import AttnResMix
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.measure.points import array, layers_with
+from k3scope.model.norm import widen
+from k3scope.model.tracing import Trace
 
 _TEXT = "language_model.model."
 _ROWS = 256  # positions whose logits are worked on at a time

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.kernels import kda_cpp, kda_torch, reference
-from model.measure.points import array
-from model.norm import widen
-from model.trace import Trace
+from k3scope.model.kernels import kda_cpp, kda_torch, reference
+from k3scope.model.measure.points import array
+from k3scope.model.norm import widen
+from k3scope.model.tracing import Trace
 
 
 @dataclass(frozen=True)

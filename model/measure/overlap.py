@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.measure.routing import Routing
+from k3scope.model.measure.routing import Routing
 
 
 def of_runs(ours: Routing, theirs: Routing) -> np.ndarray:

@@ -9,7 +9,7 @@ from html import escape
 
 import numpy as np
 
-from model.measure import colours
+from k3scope.model.measure import colours
 
 SAME = "No difference anywhere."  # said of a picture that has nothing to show
 LOG_FLOOR = 1e-4  # lowest colour of a logarithmic scale, in parts of the highest value

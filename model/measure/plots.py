@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.measure import attention, depth, kda, overlap, routing
-from model.measure.head_views import square
-from model.measure.picture import Picture
-from model.measure.views import Measured, chosen, layer_names, there
+from k3scope.model.measure import attention, depth, half_life, overlap, routing
+from k3scope.model.measure.head_views import square
+from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.views import Measured, chosen, layer_names, there
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _step(name: str):
 
 
 def _own(read: Callable):
-    return lambda run, layer: read(run, chosen(layer, kda.kda_layers(run), "linear attention"))
+    return lambda run, layer: read(run, chosen(layer, half_life.kda_layers(run), "linear attention"))
 
 
 def _head(name: str):
@@ -174,9 +174,9 @@ PLOTS = {
         "load": ((), _load),
     },
     "kda": {
-        "kept": _over_tokens("Memory kept", _own(kda.kept), "share"),
-        "write": _over_tokens("Write strength", _own(kda.write_strength), "share"),
-        "gate": _over_tokens("Output gate", _own(kda.gate), "share"),
+        "kept": _over_tokens("Memory kept", _own(half_life.kept), "share"),
+        "write": _over_tokens("Write strength", _own(half_life.write_strength), "share"),
+        "gate": _over_tokens("Output gate", _own(half_life.gate), "share"),
         "state": _over_tokens("Size of the memory", _step("state"), "norm", "amount"),
         "erased": _over_tokens("Erased by a token", _step("erased"), "norm", "amount"),
         "written": _over_tokens("Written by a token", _step("written"), "norm", "amount"),

@@ -5,7 +5,7 @@ import re
 import numpy as np
 from torch import Tensor
 
-from model.trace import Trace
+from k3scope.model.tracing import Trace
 
 _LAYER = re.compile(r"language_model\.model\.layers\.(\d+)\.(.+)")
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.measure.depth import Mix, Residual, mixes, residual
-from model.measure.kda import half_lives
-from model.measure.lens import Tokens, tokens_of, top_next
-from model.measure.routing import Routing, moe_layers, routing_counts, routing_of
-from model.measure.stats import Statistics, all_statistics, first_bad
-from model.trace import Trace
+from k3scope.model.measure.depth import Mix, Residual, mixes, residual
+from k3scope.model.measure.half_life import half_lives
+from k3scope.model.measure.lens import Tokens, tokens_of, top_next
+from k3scope.model.measure.routing import Routing, moe_layers, routing_counts, routing_of
+from k3scope.model.measure.statistics import Statistics, all_statistics, first_bad
+from k3scope.model.tracing import Trace
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.measure.points import array, layers_with
-from model.trace import Trace
+from k3scope.model.measure.points import array, layers_with
+from k3scope.model.tracing import Trace
 
 _MOE = "block_sparse_moe."
 _GATE = _MOE + "gate."

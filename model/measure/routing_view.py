@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from model.measure import overlap, routing
-from model.measure.picture import Picture
-from model.measure.views import View, chosen, layer_names, refused, there
+from k3scope.model.measure import overlap, routing
+from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.views import View, chosen, layer_names, refused, there
 
 
 class RoutingView(View):

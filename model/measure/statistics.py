@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.kernels import statistics_cpp
-from model.trace import Trace
+from k3scope.model.kernels import statistics_cpp
+from k3scope.model.tracing import Trace
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.config import Config
-from model.kimi_k3 import KimiK3
-from model.measure import attention, attribution, depth, kda, lens, routing
-from model.measure import images as pictures
-from model.measure.points import in_layer
-from model.measure.readings import Readings, readings
-from model.measure.stats import Statistics, Tally
-from model.trace import Trace, trace
-from model.vision import Images
+from k3scope.model.config import Config
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.measure import attention, attribution, depth, half_life, lens, routing
+from k3scope.model.measure import image_readings as pictures
+from k3scope.model.measure.points import in_layer
+from k3scope.model.measure.readings import Readings, readings
+from k3scope.model.measure.statistics import Statistics, Tally
+from k3scope.model.tracing import Trace, trace
+from k3scope.model.vision.tower import Images
 
 NEEDS = {
     "routing": (routing.points,),
-    "kda": (kda.points,),
+    "kda": (half_life.points,),
     "attention": (attention.points,),
     "depth": (depth.points, attribution.points),
     "lens": (lens.points,),

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from model.config import Config
-from model.kimi_k3 import KimiK3
-from model.measure.picture import Picture
-from model.trace import Trace
+from k3scope.model.config import Config
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.measure.picture import Picture
+from k3scope.model.tracing import Trace
 
 
 @dataclass(eq=False, repr=False)

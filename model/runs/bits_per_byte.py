@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from model.kimi_k3 import KimiK3
+from k3scope.model.kimi_k3 import KimiK3
 
 STRIDE = 256  # ids of a text run at a time; the cache carries the rest
 

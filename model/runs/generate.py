@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.cache import Cache
-from model.kimi_k3 import KimiK3
-from model.measure.stats import all_statistics, first_bad
-from model.trace import check_ids, trace
-from model.vision import Images
+from k3scope.model.cache import Cache
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.measure.statistics import all_statistics, first_bad
+from k3scope.model.tracing import check_ids, trace
+from k3scope.model.vision.tower import Images
 
 SNAPSHOT_EVERY = 64  # tokens; a KDA state cannot be rewound, only kept
 

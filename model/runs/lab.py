@@ -5,16 +5,16 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor
 
-from model import load
-from model.edits import edits, source_points
-from model.intervene import Intervention
-from model.kimi_k3 import KimiK3
-from model.measure.stream import VIEWS, observe
-from model.presets import PRESETS
-from model.run import Run, pieces_of
-from model.tokenizer import Tokenizer
-from model.tokenizers import tokenizer_of
-from model.trace import Trace, trace
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.interventions.edits import edits, source_points
+from k3scope.model.interventions.intervention import Intervention
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.loading import load
+from k3scope.model.measure.streaming import VIEWS, observe
+from k3scope.model.presets import PRESETS
+from k3scope.model.runs.run import Run, pieces_of
+from k3scope.model.tokenizers.tokenizer import Tokenizer
+from k3scope.model.tracing import Trace, trace
 
 
 def lab(

@@ -5,21 +5,21 @@ from functools import cached_property
 
 from torch import Tensor
 
-from model.kimi_k3 import KimiK3
-from model.measure import plots
-from model.measure.depth_views import DepthView, LensView
-from model.measure.difference import Difference, difference
-from model.measure.head_views import AttentionView, KdaView
-from model.measure.picture import Picture
-from model.measure.plots import Where
-from model.measure.readings import Readings, readings
-from model.measure.routing_view import RoutingView
-from model.measure.stats import Statistics
-from model.measure.stream import VIEWS
-from model.measure.views import Measured, View
-from model.tokenizer import Tokenizer
-from model.trace import Trace
-from model.trace import trace as plain_trace
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.measure import plots
+from k3scope.model.measure.depth_views import DepthView, LensView
+from k3scope.model.measure.difference import Difference, difference
+from k3scope.model.measure.head_views import AttentionView, KdaView
+from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.plots import Where
+from k3scope.model.measure.readings import Readings, readings
+from k3scope.model.measure.routing_view import RoutingView
+from k3scope.model.measure.statistics import Statistics
+from k3scope.model.measure.streaming import VIEWS
+from k3scope.model.measure.views import Measured, View
+from k3scope.model.tokenizers.tokenizer import Tokenizer
+from k3scope.model.tracing import Trace
+from k3scope.model.tracing import trace as plain_trace
 
 
 @dataclass(eq=False, repr=False)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from model.tokenizer import Tokenizer
+from k3scope.model.tokenizers.tokenizer import Tokenizer
 
 # every character is in exactly one piece, so any string round-trips
 SPLIT = re.compile(r"\d| ?[^\W\d_]+|\n+| +(?! [^\W\d_])|[^\S\n ]|_+| ?[^\w\s]+", re.UNICODE)

@@ -5,7 +5,7 @@ import binascii
 import json
 from pathlib import Path
 
-from model.tokenizer import Tokenizer
+from k3scope.model.tokenizers.tokenizer import Tokenizer
 
 FILE = "tiktoken.model"
 RESERVED = 256  # ids after the ranks that stand for special tokens, named or not

@@ -1,4 +1,4 @@
-"""Write the card of a small model from what was measured: python -m model.training.card [MODEL ...]
+"""Write the card of a small model from what was measured: python -m k3scope.model.training.card [MODEL ...]
 
 The words are in `cards/MODEL.md`; every $name in them is a table or figure of assets/MODEL/measurements.json.
 """
@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from string import Template
 
-from model.init import build
-from model.presets import TRAINED
-from model.training.recipes import RECIPES
+from k3scope.model.init import build
+from k3scope.model.presets import TRAINED
+from k3scope.model.training.recipes import RECIPES
 
 WORDS = Path(__file__).parent / "cards"
 WHAT = {

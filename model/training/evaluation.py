@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.bits import bits_per_byte, token_losses
-from model.kimi_k3 import KimiK3
-from model.tracing import record, watch
+from k3scope.model.hooks import record, watch
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.runs.bits_per_byte import bits_per_byte, token_losses
 
 _DECAY = "self_attn.decay"
 

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.kimi_k3 import KimiK3
-from model.measure.lens import logits_after, scored
-from model.trace import Trace, trace
-from model.training import tasks
-from model.training.evaluation import spread
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.measure.lens import logits_after, scored
+from k3scope.model.tracing import Trace, trace
+from k3scope.model.training import tasks
+from k3scope.model.training.evaluation import spread
 
 OFTEN = 20  # a token must occur so often for its mean to be told
 TASKS = 60  # held-out tasks of each kind

@@ -1,4 +1,4 @@
-"""The options of `python -m model.train`, checked before anything is written."""
+"""The options of `python -m k3scope.model.training`, checked before anything is written."""
 
 import argparse
 import json
@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
-from assets import ROOT
-from model import Config, open_checkpoint
-from model.bpe import BpeTokenizer
-from model.named import folder_of
-from model.training.recipes import RECIPES
+from k3scope.assets import MODELS
+from k3scope.model.checkpoint.checkpoint import open_checkpoint
+from k3scope.model.checkpoint.named import folder_of
+from k3scope.model.config import Config
+from k3scope.model.tokenizers.bpe import BpeTokenizer
+from k3scope.model.training.recipes import RECIPES
 
 KEPT = "options.jsonl"  # in OUT: a line for every start
 
@@ -62,7 +63,9 @@ _SHARE = _number(float, lambda x: 0 <= x <= 1, "a share from 0 to 1")
 
 def _parser(about: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="model.train", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="k3scope.model.training",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_places(parser)
     _add_course(parser)
@@ -77,7 +80,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
     folder("--out", "for state, log and weights; a run in it goes on (required)", required=True)
     folder("--from", "checkpoint to start from (default: new random weights)", dest="start")
     parser.add_argument(
-        "--tokenizer", type=Path, metavar="FILE", default=ROOT / "k3-tiny" / "tokenizer.json",
+        "--tokenizer", type=Path, metavar="FILE", default=MODELS / "k3-tiny" / "tokenizer.json",
         help="tokenizer.json (default: that of k3-tiny)",
     )  # fmt: skip
 
@@ -136,7 +139,7 @@ def _check_corpus(corpus: Path, domains: set[str]) -> None:
     if lacking:
         raise ValueError(
             f"{corpus} lacks the text of {', '.join(sorted(lacking))}; "
-            f"build it with: python -m model.training.corpus --out {corpus}"
+            f"build it with: python -m k3scope.model.training.corpus --out {corpus}"
         )
 
 

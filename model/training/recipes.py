@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from model.config import Config
-from model.presets import K3_RECALL, K3_TINY
+from k3scope.model.config import Config
+from k3scope.model.presets import K3_RECALL, K3_TINY
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Measure a trained model on held-out data: python -m model.training.report --corpus FOLDER --model FOLDER
+"""Measure a trained model on held-out data.
+
+python -m k3scope.model.training.report --corpus FOLDER --model FOLDER
 
 Writes one JSON file: bits per byte of every domain beside simple baselines on the same bytes, and what can be
 seen inside, beside the same figures of the untrained model.
@@ -11,18 +13,18 @@ from pathlib import Path
 
 import torch
 
-from assets import ROOT
-from model import load
-from model.bits import bits_per_byte, text_losses, token_bytes
-from model.bpe import BpeTokenizer
-from model.generate import Sampling, generate
-from model.kimi_k3 import KimiK3
-from model.train import fresh
-from model.training import findings, tasks
-from model.training.baselines import SEPARATOR, byte_models, compressed
-from model.training.corpus import DOCUMENT
-from model.training.data import held_out, streams
-from model.training.recipes import recipe_of
+from k3scope.assets import MODELS
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.loading import load
+from k3scope.model.runs.bits_per_byte import bits_per_byte, text_losses, token_bytes
+from k3scope.model.runs.generate import Sampling, generate
+from k3scope.model.tokenizers.bpe import BpeTokenizer
+from k3scope.model.training import findings, tasks
+from k3scope.model.training.baselines import SEPARATOR, byte_models, compressed
+from k3scope.model.training.corpus import DOCUMENT
+from k3scope.model.training.data import held_out, streams
+from k3scope.model.training.initial_model import initial_model
+from k3scope.model.training.recipes import recipe_of
 
 BYTES = 16_384  # of each held-out text
 WINDOW = 256  # tokens, as in training
@@ -34,7 +36,7 @@ def report(corpus: Path, model: KimiK3, tokenizer: BpeTokenizer) -> dict:
     recipe = recipe_of(model.config)
     manifest = json.loads((corpus / "manifest.json").read_text())
     windows = held_out(streams(corpus, tokenizer, "held", recipe.domains), 4, WINDOW)
-    untrained = fresh(recipe, 0).eval().requires_grad_(False)
+    untrained = initial_model(recipe, 0).eval().requires_grad_(False)
     return {
         "text": {d: _text(corpus, d, model, tokenizer) for d in windows},
         "corpus": {domain: manifest[domain] for domain in sorted(recipe.domains)},
@@ -115,6 +117,6 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     trained = load(options.model, torch.float32)
-    tokenizer = BpeTokenizer.load(ROOT / "k3-tiny" / "tokenizer.json")
+    tokenizer = BpeTokenizer.load(MODELS / "k3-tiny" / "tokenizer.json")
     found = report(options.corpus, trained, tokenizer)
     options.out.write_text(json.dumps(found, indent=1) + "\n")

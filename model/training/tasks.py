@@ -7,9 +7,9 @@ import re
 from functools import cache
 from random import Random
 
-from assets import ROOT
-from model.bpe import BpeTokenizer
-from model.training.stories import PEOPLE, grammar
+from k3scope.assets import MODELS
+from k3scope.model.tokenizers.bpe import BpeTokenizer
+from k3scope.model.training.stories import PEOPLE, grammar
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -129,7 +129,7 @@ def nonsense(random: Random, count: int) -> list[str]:
 @cache
 def vocabulary() -> list[str]:
     """Words and beginnings of words that are one id of the shipped tokenizer."""
-    tokenizer = BpeTokenizer.load(ROOT / "k3-tiny" / "tokenizer.json")
+    tokenizer = BpeTokenizer.load(MODELS / "k3-tiny" / "tokenizer.json")
     pieces = [tokenizer.piece(i).text for i in range(tokenizer.vocab)]
     return sorted({p[1:] for p in pieces if re.fullmatch(r" [^\W\d_]+", p)})
 

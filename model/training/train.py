@@ -1,7 +1,7 @@
-"""Train one of the small models: python -m model.train --corpus FOLDER --out FOLDER
+"""Train one of the small models: python -m k3scope.model.training --corpus FOLDER --out FOLDER
 
-The corpus comes from `python -m model.training.corpus`. A run that was interrupted goes on from OUT; a new
-run starts from the weights of --from with fresh moments and a warm-up, or from nothing.
+The corpus comes from `python -m k3scope.model.training.corpus`. A run that was interrupted goes on from
+OUT; a new run starts from the weights of --from with fresh moments and a warm-up, or from nothing.
 """
 
 import argparse
@@ -14,33 +14,19 @@ from pathlib import Path
 import torch
 from torch import multiprocessing
 
-from model import load, save_pretrained
-from model.bits import token_bytes
-from model.bpe import BpeTokenizer
-from model.init import random_model
-from model.kda import KimiDeltaAttention
-from model.kimi_k3 import KimiK3
-from model.training.data import Mix, held_out, streams
-from model.training.evaluation import Evaluation
-from model.training.optimizer import Schedule
-from model.training.options import has_state, keep, read
-from model.training.recipes import RECIPES, Recipe
-from model.training.trainer import Settings, Trainer
-from model.training.workers import Workers
-
-
-def fresh(recipe: Recipe, seed: int) -> KimiK3:
-    """The model before training: half-lives of the memory spread evenly over their logarithm."""
-    model = random_model(recipe.config, seed)
-    generator = torch.Generator().manual_seed(seed)
-    low, high = (math.log(x) for x in recipe.half_lives)
-    for module in model.modules():
-        if isinstance(module, KimiDeltaAttention):
-            lives = torch.empty_like(module.dt_bias).uniform_(low, high, generator=generator).exp()
-            share = math.log(2) / lives / -module.c.decay_floor  # of the strongest decay
-            module.dt_bias.copy_(torch.log(share / (1 - share)))
-            module.A_log.zero_()  # as the report trains it
-    return model
+from k3scope.model.checkpoint.save import save_pretrained
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.loading import load
+from k3scope.model.runs.bits_per_byte import token_bytes
+from k3scope.model.tokenizers.bpe import BpeTokenizer
+from k3scope.model.training.data import Mix, held_out, streams
+from k3scope.model.training.evaluation import Evaluation
+from k3scope.model.training.initial_model import initial_model
+from k3scope.model.training.optimizer import Schedule
+from k3scope.model.training.options import has_state, keep, read
+from k3scope.model.training.recipes import RECIPES
+from k3scope.model.training.trainer import Settings, Trainer
+from k3scope.model.training.workers import Workers
 
 
 def main() -> None:
@@ -91,7 +77,7 @@ def _trainer(options: argparse.Namespace, workers: Workers) -> Trainer:
         recipe.gate_rate,
     )  # fmt: skip
     anew = has_state(options.out) or not options.start
-    model = fresh(recipe, options.seed) if anew else load(str(options.start), torch.float32)
+    model = initial_model(recipe, options.seed) if anew else load(str(options.start), torch.float32)
     trainer = Trainer(model, Mix(found, phase.shares, options.seed), settings, options.out, workers)
     trainer.restore()
     if workers.first:
@@ -134,7 +120,3 @@ def _export(model: KimiK3, folder: Path, tokenizer: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     save_pretrained(model.eval().requires_grad_(False), folder, torch.bfloat16)
     shutil.copy(tokenizer, folder / "tokenizer.json")
-
-
-if __name__ == "__main__":
-    main()

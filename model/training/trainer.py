@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from model.balance import histogram, histogram_bias
-from model.kimi_k3 import KimiK3
-from model.tracing import record, watch
-from model.training.data import Mix
-from model.training.evaluation import Evaluation
-from model.training.optimizer import Schedule, optimizer, set_rate
-from model.training.workers import Workers
+from k3scope.model.hooks import record, watch
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.training.balance import histogram, histogram_bias
+from k3scope.model.training.data import Mix
+from k3scope.model.training.evaluation import Evaluation
+from k3scope.model.training.optimizer import Schedule, optimizer, set_rate
+from k3scope.model.training.workers import Workers
 
 BALANCE = 0.5  # how far one step moves the bias towards the quantiles of its batch
 LOAD = 0.05  # weight of one step in the running load of the experts

@@ -1,4 +1,4 @@
-"""Learn the tokenizer: python -m model.training.vocabulary --corpus FOLDER --out tokenizer.json
+"""Learn the tokenizer: python -m k3scope.model.training.vocabulary --corpus FOLDER --out tokenizer.json
 
 The package `tokenizers` counts and merges; the split into pieces and the file are our own (`model.bpe`).
 """
@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from model.bpe import SPLIT, BpeTokenizer
-from model.tokenizer import SPECIALS
-from model.training.corpus import DOCUMENT
+from k3scope.model.tokenizers.bpe import SPLIT, BpeTokenizer
+from k3scope.model.tokenizers.tokenizer import SPECIALS
+from k3scope.model.training.corpus import DOCUMENT
 
 VOCAB = 2048
 # share of the training text by domain: what the vocabulary is spent on

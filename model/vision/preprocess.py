@@ -12,8 +12,8 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from model.vision import Images
-from model.vision_config import VisionConfig
+from k3scope.model.vision.tower import Images
+from k3scope.model.vision.vision_config import VisionConfig
 
 MOST_PATCHES = 65536  # of one image; larger ones are scaled down
 MOST_PIXELS = 100_000_000  # refused before decoding: a small file can claim a huge picture

@@ -2,8 +2,8 @@
 
 from torch import Tensor, nn
 
-from model.norm import RMSNorm
-from model.vision_config import VisionConfig
+from k3scope.model.norm import RMSNorm
+from k3scope.model.vision.vision_config import VisionConfig
 
 
 class Projector(nn.Module):

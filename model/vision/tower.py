@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from model.norm import widen
-from model.vision_block import VisionBlock, VisionNorm
-from model.vision_config import VisionConfig
+from k3scope.model.norm import widen
+from k3scope.model.vision.vision_block import VisionBlock, VisionNorm
+from k3scope.model.vision.vision_config import VisionConfig
 
 Grid = tuple[int, int, int]  # frames, height, width, in patches
 

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from model.norm import widen
-from model.tracing import Probe
-from model.vision_config import VisionConfig
+from k3scope.model.hooks import Probe
+from k3scope.model.norm import widen
+from k3scope.model.vision.vision_config import VisionConfig
 
 WHOLE = 1024  # patches of an image up to which the attention pattern is kept to be looked at
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.runner import Runner
+from k3scope.app.runs.runner import Runner
 
 
 @pytest.fixture(scope="module")

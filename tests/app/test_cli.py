@@ -9,11 +9,12 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from app.cli import main
-from diagrams import check, spec
-from diagrams.facts import Facts
-from model.presets import DRAWN, K3_TINY
-from model.tokenizers import tokenizer_of
+from k3scope.app.cli import main
+from k3scope.diagrams.facts import check
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec import block_spec
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.presets import DRAWN, K3_TINY
 
 TEXT = 2_779_484_478_208  # parameters of the released text model
 
@@ -139,7 +140,7 @@ def test_check_passes_on_the_live_models(capsys):
 def test_check_finds_a_wrong_formula(monkeypatch, tiny):
     from dataclasses import replace
 
-    table = dict(spec.blocks())
+    table = dict(block_spec.blocks())
     table["lm_head"] = replace(table["lm_head"], params="d*vocab + 1")
     table["kda_decay"] = replace(table["kda_decay"], leaves=("f_a_proj.weight", "decay"))
     monkeypatch.setattr(check.spec, "blocks", lambda: table)

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from app.cli import COMMANDS, main
+from k3scope.app.cli import COMMANDS, main
 
 WRONG = [
     ["params", "kimi-k4"],
@@ -18,7 +18,7 @@ WRONG = [
     ["generate", "--prompt", "a", "--top-p", "0"],
     ["score", "k3-tyni", "--text-file", "README.md"],
     ["score", "--text-file", "no such file"],
-    ["score", "--text-file", "assets/screenshot.png"],
+    ["score", "--text-file", "assets/images/screenshot.png"],
     ["score", "--text-file", "README.md", "--window", "0"],
     ["lab", "hi", "k3-tyni", "--view", "routing", "--out", "x.npz"],
     ["lab", "hi", "--view", "routing", "--out", "x.txt"],

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from app.gallery import MODEL, Example, examples
-from model.intervene import loads
-from model.lab import Run, lab
-from model.measure import attention, memory
-from model.presets import K3_TINY
-from model.tokenizers import tokenizer_of
+from k3scope.app.examples import MODEL, Example, examples
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.interventions.intervention import loads
+from k3scope.model.measure import attention, memory
+from k3scope.model.presets import K3_TINY
+from k3scope.model.runs.lab import Run, lab
 
 EXAMPLES = {example.name: example for example in examples()}
 STORY = "A story that keeps its names"

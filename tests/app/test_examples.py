@@ -2,13 +2,13 @@
 
 import pytest
 
-from app import link
-from app.gallery import Example, example_of, examples
-from app.lab_views import VIEWS, At, chosen_layer, draw
-from app.page import known
-from app.runner import LIMIT
-from model.intervene import loads
-from model.lab import lab
+from k3scope.app.examples import Example, example_of, examples
+from k3scope.app.lab.lab_views import VIEWS, At, chosen_layer, draw
+from k3scope.app.link import query
+from k3scope.app.page.page import known
+from k3scope.app.runs.runner import LIMIT
+from k3scope.model.interventions.intervention import loads
+from k3scope.model.runs.lab import lab
 
 NAMES = [example.name for example in examples()]
 
@@ -22,7 +22,7 @@ def test_there_are_a_dozen_and_they_show_every_view_of_the_lab():
 
 @pytest.mark.parametrize("example", examples(), ids=NAMES)
 def test_its_link_says_the_same_as_one_click(example):
-    found = link.parse(example.link, known())
+    found = query.parse(example.link, known())
     assert not found.problems
     assert {name: found.values[name] for name in example.values} == example.values
     assert found.values["prompt"] == example.prompt

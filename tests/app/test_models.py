@@ -5,21 +5,22 @@ import shutil
 
 import pytest
 
-from app import models
-from app.cli import main
-from app.page import visit
-from app.runner import Runner
-from diagrams.facts import Facts
-from model import config_of, load, named, save_pretrained
-from model.config_json import document
-from model.presets import K3_TINY, KIMI_K3, TRAINED
+from k3scope.app import models
+from k3scope.app.cli import main
+from k3scope.app.page.page import visit
+from k3scope.app.runs.runner import Runner
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.model import config_of, load, save_pretrained
+from k3scope.model.checkpoint import named
+from k3scope.model.official_config_write import document
+from k3scope.model.presets import K3_TINY, KIMI_K3, TRAINED
 
 
 @pytest.fixture(autouse=True)
 def none_named(monkeypatch):
     """No name outlives its test; `Facts` keep theirs, so each test has names of its own."""
     monkeypatch.setattr(named, "NAMED", given := {})
-    for module in ("model", "app.models"):
+    for module in ("k3scope.model.loading", "k3scope.app.models"):
         monkeypatch.setattr(f"{module}.NAMED", given)
 
 

@@ -18,10 +18,10 @@ import torch
 from common import RESULTS, cpu_times, look, print_rows, write
 from torch.nn.functional import normalize
 
-from model import load
-from model.kernels import experts_cpp, experts_torch, kda_cpp, kda_torch, native, reference
-from model.measure.stream import observe, points_for
-from model.trace import trace
+from k3scope.model import load
+from k3scope.model.kernels import experts_cpp, experts_torch, kda_cpp, kda_torch, native, reference
+from k3scope.model.measure.streaming import observe, points_for
+from k3scope.model.tracing import trace
 
 # heads, head_dim, tokens
 QUICK_KDA = [(4, 32, 2048), (8, 64, 512), (16, 128, 512), (96, 128, 128), (96, 128, 1)]

@@ -9,7 +9,7 @@ from html import escape
 
 from common import RESULTS
 
-OUT = RESULTS.parents[2] / "assets" / "kernels.svg"
+OUT = RESULTS.parents[2] / "assets" / "images" / "kernels.svg"
 PANELS = {
     "kda H4 d32 T2048": "KDA, 4 heads of 32, 2,048 tokens",
     "kda H8 d64 T2048": "KDA, 8 heads of 64, 2,048 tokens",

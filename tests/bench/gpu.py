@@ -18,7 +18,7 @@ import torch
 from common import RESULTS, print_rows, write
 from torch.nn import functional as F
 
-from model.kernels import kda_torch, kda_triton, mxfp4, ops, reference
+from k3scope.model.kernels import kda_torch, kda_triton, mxfp4, ops, reference
 
 TINY = "--cpu" in sys.argv
 DEVICE = "cpu" if TINY else "cuda"

@@ -7,10 +7,10 @@ import time
 
 import torch
 
-from model import load
-from model.measure.readings import readings
-from model.measure.stream import observe
-from model.trace import trace
+from k3scope.model import load
+from k3scope.model.measure.readings import readings
+from k3scope.model.measure.streaming import observe
+from k3scope.model.tracing import trace
 
 TOKENS = 2048
 

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from diagrams import stack
-from diagrams.facts import Facts
+from k3scope.diagrams.facts import stack
+from k3scope.diagrams.facts.block_facts import Facts
 
 
 @dataclass(frozen=True)

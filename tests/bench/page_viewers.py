@@ -74,7 +74,17 @@ def middle_of(page: Page, script: str) -> tuple[float, float]:
 def ours(port: int, store: Path, search: str) -> Viewer:
     inside = "document.querySelector('#diagram').shadowRoot.querySelector"
     name = "ours"
-    command = [sys.executable, "-m", "app", "serve", "--no-open", "--port", str(port), "--store", str(store)]
+    command = [
+        sys.executable,
+        "-m",
+        "k3scope",
+        "serve",
+        "--no-open",
+        "--port",
+        str(port),
+        "--store",
+        str(store),
+    ]
     return Viewer(
         name,
         command,

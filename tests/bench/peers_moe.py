@@ -13,7 +13,7 @@ from peers import imported
 from torch import Tensor
 from torch.nn import functional as F
 
-from model.kernels.reference import combine, situ_glu
+from k3scope.model.kernels.reference import combine, situ_glu
 
 Call = Callable[[], Tensor]
 

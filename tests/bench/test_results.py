@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assets import ROOT
+from k3scope.assets import IMAGES
 
 RESULTS = Path(__file__).parent / "results"
 NAMED = [
@@ -26,7 +26,7 @@ def rows():
 
 def test_the_picture_of_the_ratios_is_drawn_from_the_results(rows, monkeypatch):
     monkeypatch.syspath_prepend(str(RESULTS.parent))
-    assert (ROOT / "kernels.svg").read_text() == import_module("draw").draw(rows)
+    assert (IMAGES / "kernels.svg").read_text() == import_module("draw").draw(rows)
 
 
 @pytest.mark.parametrize("case", NAMED)

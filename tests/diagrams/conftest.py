@@ -3,18 +3,18 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diagrams import spec
-from model import trace
-from model.kimi_k3 import KimiK3
-from model.tracing import record, watch
-from model.vision import Images
+from k3scope.diagrams.spec import block_spec
+from k3scope.model import trace
+from k3scope.model.hooks import record, watch
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.vision.tower import Images
 
 CLIP = (2, 6, 4)  # frames, height and width in patches
 
 
 @pytest.fixture(scope="session")
 def blocks():
-    return spec.blocks()
+    return block_spec.blocks()
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,17 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from assets import ROOT
-from diagrams import check, code, cost, derivation, formula, graph, parts, search, spec, symbols
-from diagrams.compare import facts_of, read_config
-from diagrams.cost import Point
-from diagrams.facts import Facts
-from diagrams.instances import is_parameter, parameters, points, probes, resolve
-from model.presets import DRAWN
-from model.tracing import record, watch
+from k3scope.assets import CONFIGS
+from k3scope.diagrams.cost import roofline
+from k3scope.diagrams.cost.compare_models import facts_of, read_config
+from k3scope.diagrams.cost.roofline import Point
+from k3scope.diagrams.facts import check, code_listing, derivation, symbols
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import is_parameter, parameters, points, probes, resolve
+from k3scope.diagrams.scene import block_contents, graph, search
+from k3scope.diagrams.spec import block_spec, formula
+from k3scope.model.hooks import record, watch
+from k3scope.model.presets import DRAWN
 
 PARAMETERS = 49_122_681_728
 ONLY_K3 = {
@@ -83,7 +86,7 @@ def test_every_advertised_point_fires(linear, measured):
 
 def test_the_code_on_show_is_the_class_that_runs(linear):
     for block in linear.blocks.values():
-        shown = code.listings(linear.model, block)
+        shown = code_listing.listings(linear.model, block)
         run = {type(linear.model.get_submodule(path)) for path in linear.instances(block)}
         assert run & {linear.model.__class__} or any(
             f"class {cls.__name__}(" in item.text for cls in run for item in shown
@@ -124,7 +127,7 @@ def test_kimi_linear_says_nothing_of_what_only_k3_has(linear):
 
 
 def test_a_config_that_somebody_brings_is_drawn():
-    text = (ROOT / "configs" / "kimi-linear-48b.json").read_text()
+    text = (CONFIGS / "kimi-linear-48b.json").read_text()
     facts = facts_of(read_config(text.replace('"hidden_size": 2304', '"hidden_size": 2048')), "mine")
     drawn = graph.scene(facts)
     assert "[B, T, d] [1, 17, 2048]" in {" ".join(e["label"]) for e in drawn["edges"]}
@@ -133,7 +136,9 @@ def test_a_config_that_somebody_brings_is_drawn():
 def test_tensors_have_the_names_and_types_that_the_notes_say(linear):
     named = [t for block in linear.blocks for t in linear.block(block).tensors]
     assert all(name.startswith("model.") or name == "lm_head.weight" for name, _, _ in named)
-    stored = {(t.id, t.stored[0].dtype) for b in linear.blocks for t in parts.parts(linear, b).tensors}
+    stored = {
+        (t.id, t.stored[0].dtype) for b in linear.blocks for t in block_contents.parts(linear, b).tensors
+    }
     assert {name for name, dtype in stored if dtype == "F32"} == {"A_log", "dt_bias"}
     assert {dtype for _, dtype in stored} == {"BF16", "F32"}
     first = search.search(linear, "q_conv1d.weight")[0]
@@ -141,12 +146,12 @@ def test_tensors_have_the_names_and_types_that_the_notes_say(linear):
 
 
 def test_what_only_k3_has_is_absent(linear):
-    vision = {"vision", *spec.view("model").inside("vision")}
-    assert spec.blocks().keys() - linear.blocks.keys() == ONLY_K3 | vision
+    vision = {"vision", *block_spec.view("model").inside("vision")}
+    assert block_spec.blocks().keys() - linear.blocks.keys() == ONLY_K3 | vision
 
 
 @pytest.mark.parametrize(("B", "T"), [(1, 3), (2, 17)])
 def test_prefill_flops_equal_the_counter(linear, B, T):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         linear.model(torch.zeros(B, T, dtype=torch.long, device="meta"))
-    assert cost.flops(linear, Point(T, B, "prefill")) == counter.get_total_flops()
+    assert roofline.flops(linear, Point(T, B, "prefill")) == counter.get_total_flops()

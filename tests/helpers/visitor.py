@@ -2,9 +2,9 @@
 
 import asyncio
 
-from app.runner import Runner
-from app.runs import Runs
-from app.state import State
+from k3scope.app.link.state import State
+from k3scope.app.runs.run_session import Runs
+from k3scope.app.runs.runner import Runner
 
 
 class Visitor:

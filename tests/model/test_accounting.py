@@ -1,8 +1,8 @@
 import torch
 from torch import nn
 
-from model import meta
-from model.accounting import count, split, totals
+from k3scope.model import meta
+from k3scope.model.accounting import count, split, totals
 
 
 def test_the_release_has_the_published_counts(full):

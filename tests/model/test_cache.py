@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from model import load
-from model.generate import SNAPSHOT_EVERY, Sampling, Session, choose, generate
+from k3scope.model import load
+from k3scope.model.runs.generate import SNAPSHOT_EVERY, Sampling, Session, choose, generate
 
 TIGHT = {"rtol": 0, "atol": 1e-12}
 

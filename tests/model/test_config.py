@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from assets import ROOT
-from model.checkpoint import read_config
-from model.config import Config
-from model.presets import K3_TINY, KIMI_K3, PRESETS, TRAINED, preset
+from k3scope.assets import CONFIGS
+from k3scope.model.checkpoint.checkpoint import read_config
+from k3scope.model.config import Config
+from k3scope.model.presets import K3_TINY, KIMI_K3, PRESETS, TRAINED, preset
 
 
 @pytest.fixture
 def official():
-    return json.loads((ROOT / "configs" / "kimi-k3.json").read_text())
+    return json.loads((CONFIGS / "kimi-k3.json").read_text())
 
 
 def test_the_official_file_gives_the_released_sizes(official):

@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 import torch
 
-from model import meta
-from model.accounting import count
-from model.init import random_model
-from model.norm import widen
-from model.presets import KIMI_LINEAR
-from model.trace import official_trace
+from k3scope.model import meta
+from k3scope.model.accounting import count
+from k3scope.model.init import random_model
+from k3scope.model.norm import widen
+from k3scope.model.presets import KIMI_LINEAR
+from k3scope.model.tracing import official_trace
 
 
 def small_linear():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from model import trace
-from model.images import prepare
-from model.kda import KimiDeltaAttention
-from model.tracing import Probe, record, watch
+from k3scope.model import trace
+from k3scope.model.hooks import Probe, record, watch
+from k3scope.model.kda import KimiDeltaAttention
+from k3scope.model.vision.preprocess import prepare
 
 LAYER = "language_model.model.layers."
 

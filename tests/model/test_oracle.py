@@ -4,8 +4,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from model import load
-from model.trace import official_trace
+from k3scope.model import load
+from k3scope.model.tracing import official_trace
 
 # relative to the largest magnitude, in float32; float64 must reach 1e-9 everywhere
 FLOAT32 = {"probs": 1e-4, "topk_weight": 1e-4, "final_state_vk": 1e-4}

@@ -91,7 +91,7 @@ class Server:
         command = [
             sys.executable,
             "-m",
-            "app",
+            "k3scope",
             "serve",
             "--no-open",
             "--port",

@@ -6,9 +6,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from assets import ROOT
+from k3scope.assets import CONFIGS
 
-OFFICIAL = json.loads((ROOT / "configs" / "kimi-k3-0.40b.json").read_text())
+OFFICIAL = json.loads((CONFIGS / "kimi-k3-0.40b.json").read_text())
 
 
 def reading(page, name: str):

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from app.server import allowed
+from k3scope.app.page.server import allowed
 
 
 class Elsewhere(BaseHTTPRequestHandler):

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import expect
 
-from diagrams.picture import Picture
-from diagrams.shapes import Step
+from k3scope.diagrams.scene.diagram_file import Picture
+from k3scope.diagrams.spec.shapes import Step
 
 VIEW = "?select=mla&open=decoder_layer,mla&layer=43&phase=decode&B=2"
 SHOWN = Picture(open=("decoder_layer", "mla"), layer=43, select="mla", step=Step(2, 17, "decode"))

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from app.gallery import examples
+from k3scope.app.examples import examples
 
 STORY = next(e for e in examples() if e.values["lab"].startswith("memory"))
 

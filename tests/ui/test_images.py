@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from assets import samples
+from k3scope.assets import samples
 
 DROP = """([name, type, data]) => {
   const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0))

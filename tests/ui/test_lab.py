@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from model.presets import TRAINED
+from k3scope.model.presets import TRAINED
 
 VIEWS = {
     "Tokens": ("Probability of the next token",),

@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from assets import ROOT
+from k3scope.assets import CONFIGS
 
 
 def box(page, name: str, side: str = ""):
@@ -113,9 +113,7 @@ def test_opening_a_group_opens_it_on_both_sides(visit):
 
 def test_a_config_dropped_anywhere_is_drawn_beside_the_model(visit):
     page = visit()
-    text = json.dumps(
-        json.loads((ROOT / "configs" / "kimi-linear-48b.json").read_text()) | {"hidden_size": 2048}
-    )
+    text = json.dumps(json.loads((CONFIGS / "kimi-linear-48b.json").read_text()) | {"hidden_size": 2048})
     transfer = page.evaluate_handle(
         """text => { const t = new DataTransfer()
                      t.items.add(new File([text], "mine.json", { type: "application/json" })); return t }""",

@@ -7,8 +7,8 @@ import pytest
 import torch
 from playwright.sync_api import expect
 
-from model import load, save_pretrained
-from model.presets import TRAINED
+from k3scope.model import load, save_pretrained
+from k3scope.model.presets import TRAINED
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler, websocket_connect
 
-from app.cards import address
-from app.models import RUNNABLE
-from model.presets import TRAINED
+from k3scope.app.model_cards import address
+from k3scope.app.models import RUNNABLE
+from k3scope.model.presets import TRAINED
 
 OWN = {"Connection", "Content-Length", "Content-Encoding", "Transfer-Encoding"}
 

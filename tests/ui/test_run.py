@@ -7,8 +7,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import expect
 
-from model.presets import K3_TINY
-from model.tokenizers import tokenizer_of
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.presets import K3_TINY
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 LONG = "0123456789" * 204 + "0123"  # 2,044 tokens, one a digit

@@ -7,13 +7,13 @@ from functools import partial
 import param
 from panel.custom import JSComponent
 
-from app import link
-from app.html import render
-from app.state import State
-from app.turn import turn
-from assets import ROOT
-from diagrams import parts, picture, search
-from diagrams.facts import Facts
+from k3scope.app.link import query as link
+from k3scope.app.link.state import State
+from k3scope.app.page.kit.events import turn
+from k3scope.app.page.kit.static import scripts
+from k3scope.app.page.kit.templates import render
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.scene import block_contents, diagram_file, search
 
 LONGEST = 100  # characters of a query
 
@@ -24,7 +24,7 @@ class Controls(JSComponent):
     found = param.Dict({}, doc="the query and its hits")
     step = param.Dict({}, doc="phase, B, T and types as they are now")
 
-    _esm = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in ("files.js", "controls.js"))
+    _esm = scripts("files", "controls")
 
     def __init__(self, state: State, known: link.Known, **more):
         super().__init__(width=0, height=0, margin=0, **more)
@@ -35,7 +35,7 @@ class Controls(JSComponent):
             if data["n"] < self._newest:
                 return  # server threads may turn two key presses around: the later one counts
             self._newest = data["n"]
-        if isinstance(data, dict) and data.get("picture") in tuple(picture.FORMATS):
+        if isinstance(data, dict) and data.get("picture") in tuple(diagram_file.FORMATS):
             self._picture(data["picture"])
         for name, act in (("go", self._go), ("find", self._find), ("choose", self._choose)):
             if isinstance(data, dict) and isinstance(data.get(name), str):
@@ -45,7 +45,7 @@ class Controls(JSComponent):
         """The drawing as a file for the browser to keep; made on this thread, as it may take a moment."""
         shown = drawn(self._state)
         content = b64encode(shown.file(form)).decode()
-        answer = {"name": f"{shown.name}.{form}", "type": picture.FORMATS[form], "base64": content}
+        answer = {"name": f"{shown.name}.{form}", "type": diagram_file.FORMATS[form], "base64": content}
         turn(partial(self._send_msg, answer))
 
     def _go(self, wanted: str) -> None:
@@ -64,8 +64,8 @@ class Controls(JSComponent):
         A tensor is shown in its block: "mla_q_up/q_b_proj.weight".
         """
         state, facts = self._state, Facts.of(self._state.model)
-        block, part = parts.split(found[:200])
-        if block not in facts.blocks or (part and part not in parts.known(facts, block)):
+        block, part = block_contents.split(found[:200])
+        if block not in facts.blocks or (part and part not in block_contents.known(facts, block)):
             return
         around = [*search.around(facts, block), *([block] if part else [])]
         layers = facts.block(block).layers
@@ -79,10 +79,10 @@ class Controls(JSComponent):
         )
 
 
-def drawn(state: State) -> picture.Picture:
+def drawn(state: State) -> diagram_file.Picture:
     """The picture that is on the screen now."""
     shown = state.model, "model", tuple(state.open), state.layer, state.select, state.step, state.dark
-    return picture.Picture(*shown)
+    return diagram_file.Picture(*shown)
 
 
 def step(state: State) -> dict:

@@ -2,23 +2,21 @@
 
 from functools import cache
 from hashlib import blake2s
-from pathlib import Path
 
 import param
 from markupsafe import Markup
 
-from app import link
-from app.html import asset
-from app.state import State
-from app.turn import Ordered, turn
-from assets import ROOT
-from diagrams import details, graph, parts, spec, stack
-from diagrams.facts import Facts
+from k3scope.app.link import query
+from k3scope.app.link.state import State
+from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.static import scripts
+from k3scope.diagrams.facts import stack
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.scene import block_contents, details, graph
+from k3scope.diagrams.spec import block_spec
 
 SHOWN = ["model", "open", "layer", "phase", "B", "T", "types"]  # what the drawing depends on
-SCRIPTS = tuple(
-    f"{name}.js" for name in ("drawing", "axes", "minimap", "diagram", "preview", "stand_in", "diagram_first")
-)
+SCRIPTS = ("drawing", "axes", "minimap", "diagram", "preview", "stand_in", "diagram_first")
 
 
 class Diagram(Ordered):
@@ -35,7 +33,7 @@ class Diagram(Ordered):
     dark = param.Boolean(False)
     live = param.Dict({}, doc="a few words per block, shown on its box")
 
-    _esm = Path(ROOT / "diagram_join.js")
+    _esm = scripts("diagram_join")
 
     def __init__(self, on_toggle, on_near, **params):
         super().__init__(width=0, height=0, margin=0, **params)
@@ -44,9 +42,9 @@ class Diagram(Ordered):
     def _handle_msg(self, data) -> None:
         """`toggle` opens or closes a group, the nth time; `near`: it may soon be."""
         match data:
-            case {"type": "toggle", "id": str(group), "n": int(n)} if group in spec.blocks():
+            case {"type": "toggle", "id": str(group), "n": int(n)} if group in block_spec.blocks():
                 turn(lambda: self._toggled(group, n))
-            case {"type": "near", "id": str(group)} if group in spec.blocks():
+            case {"type": "near", "id": str(group)} if group in block_spec.blocks():
                 turn(lambda: self._on_near(group))
 
     def _toggled(self, group: str, n: int) -> None:
@@ -82,13 +80,13 @@ def first(state: State) -> dict:
 
 def _chosen(state: State) -> str:
     """The block, and what is chosen of it: "mla_q_up/q_b_proj.weight"."""
-    return f"{state.select}{parts.SEPARATOR}{state.part}" if state.part else state.select
+    return f"{state.select}{block_contents.SEPARATOR}{state.part}" if state.part else state.select
 
 
 @cache
 def script() -> Markup:
     """What draws it; no more than the page itself is needed."""
-    return Markup("\n").join(asset(name) for name in SCRIPTS)
+    return Markup(scripts(*SCRIPTS))
 
 
 def _toggled(state: State, opened: list[str], group: str) -> list[str]:
@@ -113,7 +111,7 @@ def diagram(state: State) -> Diagram:
     )
 
     def chosen(event):
-        block, part = parts.split(event.new[:120])
+        block, part = block_contents.split(event.new[:120])
         facts = Facts.of(state.model)
         if event.new == _chosen(state) or (block and block not in facts.blocks):
             return
@@ -121,7 +119,7 @@ def diagram(state: State) -> Diagram:
         turn(lambda: state.param.update(select=block, part=part if there else ""))
 
     def moved(event):
-        if link.CAMERA.fullmatch(event.new):
+        if query.CAMERA.fullmatch(event.new):
             turn(lambda: setattr(state, "camera", event.new))
 
     def redraw(*_):

@@ -1,17 +1,10 @@
 """The header: which model is drawn, and its size in one line."""
 
-from app.html import render
-from app.shell import Shell
-from app.state import State
-from diagrams import origins
-from diagrams.facts import Facts
-
-TITLES = {"kimi-k3": "Kimi K3", "kimi-linear-48b": "Kimi-Linear-48B"}
-
-
-def title(model: str) -> str:
-    """How a model is called on the page: the release by its name, others as they are registered."""
-    return TITLES.get(model, model)
+from k3scope.app.link.state import State
+from k3scope.app.page.kit.shell import Shell
+from k3scope.app.page.kit.templates import render
+from k3scope.diagrams.facts import provenance
+from k3scope.diagrams.facts.block_facts import Facts
 
 
 def header(state: State, shell: Shell) -> None:
@@ -24,10 +17,10 @@ def header(state: State, shell: Shell) -> None:
             totals=facts.totals,
             config=facts.config,
             kinds=facts.kinds,
-            whole=origins.whole(facts),
-            active=origins.active(facts),
-            layers=origins.layers(facts),
-            snapshot=origins.snapshot(facts),
+            whole=provenance.whole(facts),
+            active=provenance.active(facts),
+            layers=provenance.layers(facts),
+            snapshot=provenance.snapshot(facts),
         )
         shell.fill(facts=strip)
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from app.runs import Runs
-from model.measure.rows import Row, rows
+from k3scope.app.runs.run_session import Runs
+from k3scope.model.measure.layer_rows import Row, rows
 
 
 @dataclass(frozen=True, eq=False)

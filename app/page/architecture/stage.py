@@ -2,15 +2,16 @@
 
 from functools import lru_cache
 
-from app.html import render
-from app.parts.header import title
-from app.parts.strip import Measured
-from app.shell import Shell
-from app.state import State
-from diagrams import details, stack
-from diagrams.facts import Facts
-from diagrams.operations import Op
-from diagrams.parts import Tensor
+from k3scope.app.link.state import State
+from k3scope.app.models import title
+from k3scope.app.page.architecture.layer_strip import Measured
+from k3scope.app.page.kit.shell import Shell
+from k3scope.app.page.kit.templates import render
+from k3scope.diagrams.facts import stack
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.operations import Op
+from k3scope.diagrams.scene import details
+from k3scope.diagrams.scene.block_contents import Tensor
 
 VIEWS = (
     ("model", "Architecture"),

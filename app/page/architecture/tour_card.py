@@ -1,11 +1,11 @@
 """The guided tour: a card under the stage's bar that leads from stop to stop."""
 
-from app import link
-from app.html import render
-from app.shell import Shell
-from app.state import State
-from diagrams.facts import Facts
-from diagrams.tour import place, stops
+from k3scope.app.link import query
+from k3scope.app.link.state import State
+from k3scope.app.page.kit.shell import Shell
+from k3scope.app.page.kit.templates import render
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.scene.tour_stops import place, stops
 
 
 def first(model: str) -> str:
@@ -13,7 +13,7 @@ def first(model: str) -> str:
     return place(stops(Facts.of(model))[0], 1)
 
 
-def tour(state: State, shell: Shell, known: link.Known) -> None:
+def tour(state: State, shell: Shell, known: query.Known) -> None:
     """Show the card while the tour is on. A link with no more than a stop's number brings its place along."""
 
     def show(*_):
@@ -22,7 +22,7 @@ def tour(state: State, shell: Shell, known: link.Known) -> None:
     if state.tour and not state.select:
         found = stops(Facts.of(state.model))
         at = min(state.tour, len(found))
-        state.param.update(**link.changes(place(found[at - 1], at), known, state.linked()))
+        state.param.update(**query.changes(place(found[at - 1], at), known, state.linked()))
     state.param.watch(show, ["tour", "model"])
     show()
 

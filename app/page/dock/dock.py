@@ -8,20 +8,15 @@ from typing import ClassVar
 import panel as pn
 import param
 
-from app.cards import badge
-from app.gallery import example_of, examples
-from app.images import MOST, MOST_BYTES, SAMPLES
-from app.parts.part import Part
-from app.pieces import chip
-from app.runner import LIMIT, Run
-from app.runs import Runs
-from app.state import State
-from assets import ROOT
-
-
-def read(*names: str) -> str:
-    """Files of assets as one text; Panel serves no path outside `app`."""
-    return "\n".join((ROOT / name).read_text(encoding="utf-8") for name in names)
+from k3scope.app.examples import example_of, examples
+from k3scope.app.link.state import State
+from k3scope.app.model_cards import badge
+from k3scope.app.page.kit.component import Part
+from k3scope.app.page.kit.static import scripts, styles
+from k3scope.app.page.kit.token_chip import chip
+from k3scope.app.runs.run_session import Runs
+from k3scope.app.runs.runner import LIMIT, Run
+from k3scope.app.runs.uploads import MOST, MOST_BYTES, SAMPLES
 
 
 class Dock(Part):
@@ -43,8 +38,8 @@ class Dock(Part):
     token = param.Integer(None, allow_None=True)
     beside_lab = param.Boolean(False, doc="whether the Lab is on show, which has the tokens larger")
 
-    _esm = read("dom.js", "dock_images.js", "dock_examples.js", "dock.js")
-    _stylesheets: ClassVar = [read("dock.css")]
+    _esm = scripts("dom", "dock_images", "dock_examples", "dock")
+    _stylesheets: ClassVar = [styles("dock")]
 
 
 def dock(runs: Runs) -> Dock:

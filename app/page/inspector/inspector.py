@@ -7,19 +7,21 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from app import cards
-from app.formulas import with_formulas
-from app.html import render
-from app.parts.header import title
-from app.shell import Shell
-from app.state import State
-from diagrams import details, origins, sources, stack, symbols, tour
-from diagrams.derivation import derivation
-from diagrams.facts import STEP, Facts
-from diagrams.operations import Op
-from diagrams.parts import Tensor
-from diagrams.records import BlockFacts
-from diagrams.shapes import Step
+from k3scope.app import model_cards
+from k3scope.app.link.state import State
+from k3scope.app.models import title
+from k3scope.app.page.kit.markdown import with_formulas
+from k3scope.app.page.kit.shell import Shell
+from k3scope.app.page.kit.templates import render
+from k3scope.diagrams.facts import provenance, stack, symbols
+from k3scope.diagrams.facts.block_facts import STEP, Facts
+from k3scope.diagrams.facts.derivation import derivation
+from k3scope.diagrams.facts.operations import Op
+from k3scope.diagrams.facts.records import BlockFacts
+from k3scope.diagrams.scene import details, tour_stops
+from k3scope.diagrams.scene.block_contents import Tensor
+from k3scope.diagrams.spec import citations
+from k3scope.diagrams.spec.shapes import Step
 
 ROOT_BLOCK = "kimi_k3"
 TABS = (("overview", "Overview"), ("params", "Parameters"), ("code", "Code"), ("live", "Live"))
@@ -66,7 +68,7 @@ def subject(model: str, select: str, layer: int | None = None) -> str:
         whole=facts.totals.total,
         bytes=facts.bytes(block.id, layer if layer in block.layers else None) if block.total else 0,
         alone=layer if layer in block.layers else None,
-        total=origins.of_block(facts, block, layer),
+        total=provenance.of_block(facts, block, layer),
     )
 
 
@@ -99,9 +101,9 @@ def overview(
         ran=ran,
         symbols=list(zip(block.symbols, symbols.places(facts, block.id), strict=True)),
         coded_names=_coded(facts, block),
-        marks=sources.MARKS,
-        pinned=sources,
-        others=[(o, sources.cited(o["source"])) for o in block.others],
+        marks=citations.MARKS,
+        pinned=citations,
+        others=[(o, citations.cited(o["source"])) for o in block.others],
         here=stack.layer(facts.config, layer) if block.id == stack.LAYER and layer is not None else None,
         step=step,
         inputs=facts.inputs(block.id, step),
@@ -114,17 +116,17 @@ def _whole(facts: Facts, block: BlockFacts) -> dict:
     """What the page of the whole model has on top of a block's."""
     if block.id != ROOT_BLOCK:
         return {"whole": False}
-    stops = tour.stops(facts)
+    stops = tour_stops.stops(facts)
     return {
         "whole": True,
-        "about": cards.about(facts.name),
-        "card": cards.address(facts.name),
-        "headlines": origins.headlines(facts),
+        "about": model_cards.about(facts.name),
+        "card": model_cards.address(facts.name),
+        "headlines": provenance.headlines(facts),
         "highlights": [facts.block(i) for i in HIGHLIGHTS if i in facts.blocks],
         "kinds": facts.kinds,
-        "release": origins.snapshot(facts) is not None,
+        "release": provenance.snapshot(facts) is not None,
         "layers": facts.config.layers,
-        "tour": tour.place(stops[0], 1),
+        "tour": tour_stops.place(stops[0], 1),
         "stops": len(stops),
     }
 
@@ -150,8 +152,8 @@ def parameters(model: str, select: str, layer: int | None = None) -> str:
         parts=parts,
         whole=facts.totals.total,
         alone=alone,
-        total=origins.of_block(facts, block, layer),
-        share=origins.of_share(facts, block),
+        total=provenance.of_block(facts, block, layer),
+        share=provenance.of_share(facts, block),
     )
 
 

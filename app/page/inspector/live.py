@@ -5,15 +5,15 @@ from typing import ClassVar
 
 import param
 
-from app import readout
-from app.cards import badge
-from app.gallery import examples
-from app.parts.dock import read
-from app.parts.header import title
-from app.parts.part import Part
-from app.runs import Runs
-from diagrams import spec
-from diagrams.facts import Facts
+from k3scope.app.examples import examples
+from k3scope.app.model_cards import badge
+from k3scope.app.models import title
+from k3scope.app.page.inspector import live_charts as readout
+from k3scope.app.page.kit.component import Part
+from k3scope.app.page.kit.static import scripts, styles
+from k3scope.app.runs.run_session import Runs
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec import block_spec
 
 EMPTY = (
     "Nothing has run yet. After a run this tab shows what the selected block computed: statistics of its "
@@ -26,8 +26,8 @@ class Live(Part):
 
     readout = param.Dict({}, doc="what there is to show; see `live`")
 
-    _esm = read("dom.js", "live.js")
-    _stylesheets: ClassVar = [read("live.css")]
+    _esm = scripts("dom", "live")
+    _stylesheets: ClassVar = [styles("live")]
 
 
 def live(runs: Runs) -> Live:
@@ -112,5 +112,5 @@ def _note(state, run, at: readout.Place, like) -> str:
     kind = readout.kind_of(*like)
     if readout.kind_of(run.config, at.layer) == kind:
         return f"Same kind as the chosen layer {state.layer} of {drawn} ({kind})."
-    here = spec.blocks()[state.select].title if state.select else "this"
+    here = block_spec.blocks()[state.select].title if state.select else "this"
     return f"The chosen layer {state.layer} of {drawn} is {kind}; {here} is shown where {ran} has it."

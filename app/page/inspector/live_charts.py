@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from app.forward import Run
-from diagrams import spec
-from diagrams.facts import Facts
-from diagrams.instances import layer_of, points
-from diagrams.spec import Block
-from model.config import Config
-from model.measure.stats import Statistics
+from k3scope.app.runs.forward_pass import Run
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import layer_of, points
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.block_spec import Block
+from k3scope.model.config import Config
+from k3scope.model.measure.statistics import Statistics
 
 ROUTED = ("latent_moe", "moe_router", "moe_experts", "moe_combine")
 SUMS = ("kimi_k3", "decoder_layer", "attn_sum", "ffn_sum", "block_store")
@@ -46,7 +46,7 @@ class Place:
 def place(run: Run, select: str, chosen: int | None, like: tuple[Config, int] | None) -> Place:
     """Where to look: in the layer `chosen`, else in one of the kind that layer `like` of a model has."""
     facts = Facts.of(run.spec.model)
-    block = spec.blocks()[select or "kimi_k3"]
+    block = block_spec.blocks()[select or "kimi_k3"]
     by_layer: dict[int | None, list[str]] = {}
     for path in facts.instances(block):
         by_layer.setdefault(layer_of(path), []).append(path)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from app.turn import Ordered, turn
+from k3scope.app.page.kit.events import Ordered, turn
 
 
 class Part(Ordered):

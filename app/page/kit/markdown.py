@@ -5,7 +5,7 @@ from functools import cache
 
 from markupsafe import Markup, escape
 
-from app.html import prose
+from k3scope.app.page.kit.templates import prose
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$", re.S)
 # a formula is taken out before Markdown reads the text: its backslashes and underscores are not Markdown's

@@ -1,13 +1,11 @@
 """The browser's half of the page: the fixed places of the template, filled and listened to."""
 
-from pathlib import Path
-
 import param
 
-from app import link
-from app.state import State
-from app.turn import Ordered, turn
-from assets import ROOT
+from k3scope.app.link import query
+from k3scope.app.link.state import State
+from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.static import scripts
 
 AS_IT_IS = "="  # in place of what the page has from the start
 
@@ -44,9 +42,9 @@ class Shell(Ordered):
     said = param.String("", doc="announced to screen readers when it changes")
     dark = param.Boolean(False, doc="what the browser shows; set there")
 
-    _esm = Path(ROOT / "shell.js")
+    _esm = scripts("shell")
 
-    def __init__(self, state: State, known: link.Known, **more):
+    def __init__(self, state: State, known: query.Known, **more):
         super().__init__(width=0, height=0, margin=0, **more)
         self._state, self._known = state, known
         self.shown = dict.fromkeys(SLOTS, "")
@@ -73,4 +71,4 @@ class Shell(Ordered):
             turn(lambda: self._go(wanted))
 
     def _go(self, wanted: str) -> None:
-        self._state.param.update(**link.changes(wanted, self._known, self._state.linked()))
+        self._state.param.update(**query.changes(wanted, self._known, self._state.linked()))

@@ -7,11 +7,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from assets import ROOT
-from diagrams.numbers import short, size
+from k3scope.assets import ROOT, TEMPLATES
+from k3scope.diagrams.spec.format_numbers import short, size
 
 _environment = Environment(
-    loader=FileSystemLoader(ROOT),
+    loader=FileSystemLoader(TEMPLATES),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,

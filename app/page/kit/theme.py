@@ -7,11 +7,11 @@ from pathlib import Path
 from bokeh.plotting import figure
 from markupsafe import Markup
 
-from app.state import State
-from assets import ROOT
-from diagrams.drawing import svg
+from k3scope.app.link.state import State
+from k3scope.assets import CSS
+from k3scope.diagrams.drawing import svg
 
-PARTS = Path(ROOT / "parts.css")  # for `stylesheets=` of Panel panes and widgets
+PARTS = Path(CSS / "parts.css")  # for `stylesheets=` of Panel panes and widgets
 FONT = "system-ui, sans-serif"  # of figures: not every browser has Bokeh's own
 
 
@@ -23,7 +23,7 @@ def colours(dark: bool) -> dict[str, str]:
 
 
 def _own(selector: str) -> dict[str, str]:
-    text = (ROOT / "page.css").read_text(encoding="utf-8")
+    text = (CSS / "page.css").read_text(encoding="utf-8")
     block = re.search(rf"^{selector} \{{(.*?)\}}", text, re.S | re.M)[1]
     return dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", block))
 

@@ -1,6 +1,6 @@
 """Tokens as the browser draws them."""
 
-from model.tokenizer import Piece
+from k3scope.model.tokenizers.tokenizer import Piece
 
 
 def chip(piece: Piece) -> list:

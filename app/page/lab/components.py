@@ -4,10 +4,10 @@ from typing import ClassVar
 
 import param
 
-from app.parts.dock import read
-from app.parts.part import Part
+from k3scope.app.page.kit.component import Part
+from k3scope.app.page.kit.static import scripts, styles
 
-_STYLE = [read("lab.css")]
+_STYLE = [styles("lab")]
 
 
 class Bar(Part):
@@ -20,7 +20,7 @@ class Bar(Part):
          "against": ""}
     )  # fmt: skip
 
-    _esm = read("dom.js", "lab_bar.js")
+    _esm = scripts("dom", "lab_bar")
     _stylesheets: ClassVar = _STYLE
 
 
@@ -30,7 +30,7 @@ class Head(Part):
     about = param.Dict({}, doc="title, source, badge, note, choices, choice, problem")
     file = param.Dict({}, doc="name, mime, data in base64, n that makes each one new")
 
-    _esm = read("dom.js", "lab_head.js")
+    _esm = scripts("dom", "lab_head")
     _stylesheets: ClassVar = _STYLE
 
 
@@ -43,7 +43,7 @@ class Strip(Part):
     added = param.Dict({"count": 0, "text": ""}, doc="count and text of tokens after the prompt")
     busy = param.Boolean(False)
 
-    _esm = read("dom.js", "lab_grow.js", "lab_tokens.js")
+    _esm = scripts("dom", "lab_grow", "lab_tokens")
     _stylesheets: ClassVar = _STYLE
 
 
@@ -57,5 +57,5 @@ class Changes(Part):
     undoable = param.Boolean(False)
     problem = param.String("")
 
-    _esm = read("dom.js", "lab_changes.js")
+    _esm = scripts("dom", "lab_changes")
     _stylesheets: ClassVar = _STYLE

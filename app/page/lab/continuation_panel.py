@@ -1,10 +1,10 @@
 """Going on from a run, token by token: a token the visitor picks, or some that the model chooses."""
 
-from app.forward import Run
-from app.growth import Growth
-from app.runs import Runs
-from model.generate import Sampling
-from model.tokenizer import Tokenizer
+from k3scope.app.runs.continuation import Growth
+from k3scope.app.runs.forward_pass import Run
+from k3scope.app.runs.run_session import Runs
+from k3scope.model.runs.generate import Sampling
+from k3scope.model.tokenizers.tokenizer import Tokenizer
 
 AT_ONCE = 256  # tokens that one press can add
 

@@ -19,10 +19,10 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from app.parts import linked
-from app.theme import FONT, colours, paint
-from model.measure.colours import NAN, ramp
-from model.measure.picture import Picture, label
+from k3scope.app.page.kit.theme import FONT, colours, paint
+from k3scope.app.page.lab import linked_cursor
+from k3scope.model.measure.colours import NAN, ramp
+from k3scope.model.measure.picture import Picture, label
 
 LABELLED = 64  # rows or columns up to which every one has its label, if there is room
 NOTHING = "rgba(0,0,0,0)"
@@ -66,7 +66,7 @@ class Plot:
         self._hover = HoverTool(renderers=[self._image], tooltips=[], formatters=self._formatters())
         self.plot.add_tools(self._hover)
         self.column, self.row = (_line(dimension) for dimension in ("height", "width"))
-        self.bands = linked.bands()  # at what the pointer is over, here or in another plot
+        self.bands = linked_cursor.bands()  # at what the pointer is over, here or in another plot
         for mark in (self.column, self.row, *self.bands):
             self.plot.add_layout(mark)
         self.plot.on_event("tap", lambda event: on_tap(round(event.y), round(event.x)))
@@ -119,7 +119,7 @@ class Plot:
         self._marks.glyph.text_color = c["fg"]
         for line in (self.column, self.row):
             line.line_color = c["fg"]
-        linked.paint(self.bands, dark)
+        linked_cursor.paint(self.bands, dark)
         if self.picture is not None:
             self._scale(self.picture)
 
@@ -142,11 +142,11 @@ class Plot:
             (rows, self.row_names, *ends[:2]),
             (columns, self.column_names, *ends[2:]),
         ):
-            kind = linked.kind_of(picture.down if source is self.row_names else picture.across)
+            kind = linked_cursor.kind_of(picture.down if source is self.row_names else picture.across)
             exact = kind == "token" and len(names) == last - first + 1
             source.tags = [first - 0.5, (last - first + 1) / max(len(names), 1), kind]
             text = [f"{first + i}  {n}" if exact else n for i, n in enumerate(names)]
-            source.data = {"text": text, "id": linked.ids(kind, names)}
+            source.data = {"text": text, "id": linked_cursor.ids(kind, names)}
         return rows, columns
 
     def _formatters(self) -> dict[str, CustomJSHover]:

@@ -17,8 +17,8 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from app.theme import colours, paint
-from model.measure.colours import ramp
+from k3scope.app.page.kit.theme import colours, paint
+from k3scope.model.measure.colours import ramp
 
 SIDE, LEAST = 216, 12  # pixels of the longer side of an image, and of the shorter at least
 TITLE, SCALE = 24, 30  # pixels above and below an image

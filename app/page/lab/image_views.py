@@ -3,12 +3,12 @@
 import numpy as np
 import panel as pn
 
-from app import html
-from app.forward import Run
-from app.parts.dock import read
-from app.parts.tiles import Strip, Tile, pixel_tile, strip, tile
-from app.runs import Runs
-from model.measure.images import ImageReading
+from k3scope.app.page.kit import templates
+from k3scope.app.page.kit.static import styles
+from k3scope.app.page.lab.image_tiles import Strip, Tile, pixel_tile, strip, tile
+from k3scope.app.runs.forward_pass import Run
+from k3scope.app.runs.run_session import Runs
+from k3scope.model.measure.image_readings import ImageReading
 
 
 def images(runs: Runs) -> pn.Column:
@@ -44,7 +44,7 @@ class ImagePictures:
         self._which, self._stage, self._layer = (
             _select(name, width) for name, width in (("Image", 90), ("Patches", 160), ("Attention", 120))
         )
-        self._words = pn.pane.HTML(stylesheets=[read("lab.css")], sizing_mode="stretch_width", margin=0)
+        self._words = pn.pane.HTML(stylesheets=[styles("lab")], sizing_mode="stretch_width", margin=0)
         self._pixels = pixel_tile("What the tower reads")
         self._patches = tile("Patches", "amount", "patch")
         self._rows = tile("Rows of the text", "amount", "row")
@@ -109,7 +109,7 @@ def later(work) -> None:
 
 
 def _select(name: str, width: int) -> pn.widgets.Select:
-    return pn.widgets.Select(name=name, width=width, margin=0, stylesheets=[read("parts.css")])
+    return pn.widgets.Select(name=name, width=width, margin=0, stylesheets=[styles("parts")])
 
 
 def _wrapping(*parts) -> pn.Row:
@@ -119,7 +119,7 @@ def _wrapping(*parts) -> pn.Row:
 
 def _words(run: Run, found: ImageReading, layer: int, token: int | None, patches: np.ndarray) -> str:
     chosen, share = found.readers == token, found.attended[layer].share
-    return html.render(
+    return templates.render(
         "image.html",
         title=_title(run, found),
         badge=_badge(run),

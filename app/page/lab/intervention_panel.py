@@ -1,10 +1,10 @@
 """The panel of interventions: every change runs the prompt again, so that list, run and link are one."""
 
-from app import lab_changes
-from app.growth import Growth
-from app.parts.lab_parts import Changes
-from app.runs import Runs
-from model.intervene import dumps
+from k3scope.app.lab import intervention_form
+from k3scope.app.page.lab.components import Changes
+from k3scope.app.runs.continuation import Growth
+from k3scope.app.runs.run_session import Runs
+from k3scope.model.interventions.intervention import dumps
 
 
 def change_form(runs: Runs) -> Changes:
@@ -31,11 +31,11 @@ def change_form(runs: Runs) -> Changes:
             case {"clear": True} if now:
                 run_with(())
             case {"undo": True} if past:
-                run_with(lab_changes.loads(past.pop()), remember=False)
+                run_with(intervention_form.loads(past.pop()), remember=False)
 
     def add(now: tuple, values: dict) -> None:
         try:
-            changes = (*now, lab_changes.read(values))
+            changes = (*now, intervention_form.read(values))
             runs.runner.check(runs.run.spec.model, len(runs.run.pieces), changes)
         except ValueError as error:
             form.problem = str(error)
@@ -47,7 +47,7 @@ def change_form(runs: Runs) -> Changes:
             return
         others = [r for r in runs.history if r.spec.model == runs.run.spec.model and not r.images]
         form.param.update(
-            parts=lab_changes.parts(runs.run.config),
+            parts=intervention_form.parts(runs.run.config),
             changes=[str(change) for change in runs.run.changes],
             runs=[[r.id, r.spec.prompt[:40] or "(empty)"] for r in others if not r.changes],
             undoable=bool(past),

@@ -7,19 +7,19 @@ from functools import partial
 
 import panel as pn
 
-from app import html, lab_words
-from app.cards import badge
-from app.forward import Run, Whole
-from app.lab_views import VIEWS, At, Choice, Slot, chosen_layer
-from app.parts import lab_growth, linked
-from app.parts.dock import read
-from app.parts.images import images
-from app.parts.lab_change import change_form
-from app.parts.lab_parts import Bar, Strip
-from app.parts.lab_plot import Place
-from app.parts.lab_sight import Sight, marks, picture_of, shared, words
-from app.runs import PLAIN, Runs
-from model.measure.picture import Picture
+from k3scope.app.lab.lab_views import VIEWS, At, Choice, Slot, chosen_layer
+from k3scope.app.model_cards import badge
+from k3scope.app.page.kit import templates
+from k3scope.app.page.kit.static import styles
+from k3scope.app.page.lab import continuation_panel, lab_text, linked_cursor
+from k3scope.app.page.lab.components import Bar, Strip
+from k3scope.app.page.lab.image_views import images
+from k3scope.app.page.lab.intervention_panel import change_form
+from k3scope.app.page.lab.plot_slot import Place
+from k3scope.app.page.lab.selection import Sight, marks, picture_of, shared, words
+from k3scope.app.runs.forward_pass import Run, Whole
+from k3scope.app.runs.run_session import PLAIN, Runs
+from k3scope.model.measure.picture import Picture
 
 WITHOUT = "the run without changes"
 AGAIN = "This run is being passed through the model again."
@@ -42,10 +42,10 @@ class Room:
         self._strip = Strip(self._told)
         runs.param.watch(lambda event: setattr(self._strip, "busy", event.new), "busy")
         self._form = change_form(runs)
-        self._words = pn.pane.HTML(stylesheets=[read("lab.css")], sizing_mode="stretch_width", margin=(4, 0))
+        self._words = pn.pane.HTML(stylesheets=[styles("lab")], sizing_mode="stretch_width", margin=(4, 0))
         most = max(len(view.slots) for view in VIEWS.values())
         self._places = [Place(self._state, partial(self._choose, i), self._tapped) for i in range(most)]
-        linked.link([place.drawn for place in self._places])
+        linked_cursor.link([place.drawn for place in self._places])
         views = (place.view for place in self._places)
         self._grid = pn.FlexBox(*views, gap="12px 20px", margin=0, sizing_mode="stretch_width")
         # a column each: parts have a style of their own that `visible` does not reach
@@ -77,7 +77,7 @@ class Room:
             fresh = self._sight is None or self._sight.run is not run
             self._sight = sight
             if fresh:
-                self._strip.param.update(tokens=lab_words.tokens(run), added=lab_growth.about(run))
+                self._strip.param.update(tokens=lab_text.tokens(run), added=continuation_panel.about(run))
             pn.state.execute(partial(self._draw, sight))
 
     def _recall(self, run: Run) -> None:
@@ -101,7 +101,9 @@ class Room:
         pn.state.execute(await_)
 
     def _say(self, problem: str) -> None:
-        self._words.object = html.render("lab_words.html", facts=[], report=[], problem=problem, against="")
+        self._words.object = templates.render(
+            "lab_words.html", facts=[], report=[], problem=problem, against=""
+        )
 
     def _wanted(self, run: Run, whole: Whole) -> Sight:
         state, other = self._state, self._runs.reference
@@ -178,7 +180,7 @@ class Room:
         if data == {"here": True}:
             self._here = True
             self.look()
-        if lab_growth.told(self._runs, data):
+        if continuation_panel.told(self._runs, data):
             return
         state, run = self._state, self._runs.run
         match data:

@@ -2,11 +2,11 @@
 
 import panel as pn
 
-from app.gallery import examples
-from app.parts.dock import read
-from app.parts.images import later
-from app.parts.lab_room import Room
-from app.runs import Runs
+from k3scope.app.examples import examples
+from k3scope.app.page.kit.static import styles
+from k3scope.app.page.lab.image_views import later
+from k3scope.app.page.lab.lab_pictures import Room
+from k3scope.app.runs.run_session import Runs
 
 EMPTY = """<h2>Nothing has run yet</h2>
 <p>After a run the Lab shows, token by token and layer by layer: what the model expected, to which experts the
@@ -18,7 +18,7 @@ def lab(runs: Runs) -> pn.Column:
     """The Lab of a visitor; its figures are built when it is first looked at after a run."""
     place = pn.Column(sizing_mode="stretch_width", margin=0)
     empty = pn.Column(
-        pn.pane.HTML(EMPTY, stylesheets=[read("lab.css")], margin=0),
+        pn.pane.HTML(EMPTY, stylesheets=[styles("lab")], margin=0),
         example_button(runs),
         margin=(16, 20),
         sizing_mode="stretch_width",
@@ -50,6 +50,6 @@ def example_button(runs: Runs) -> pn.widgets.Button:
     """Runs the first example."""
     first = examples()[0]
     button = pn.widgets.Button(name=f"Run an example: {first.name}", button_type="primary", margin=(8, 0))
-    button.stylesheets = [read("lab.css")]
+    button.stylesheets = [styles("lab")]
     button.on_click(lambda _event: runs.start(runs.model, first.prompt))
     return button

@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 
-from app.cards import badge
-from app.fit import Pairs
-from app.forward import Run, Whole
-from app.lab_views import At
-from app.pieces import chip
-from diagrams.readings import plain
-from model.measure import lens
-from model.measure.difference import difference
-from model.tokenizer import Piece
+from k3scope.app.lab.lab_views import At
+from k3scope.app.lab.picture_difference import Pairs
+from k3scope.app.model_cards import badge
+from k3scope.app.page.kit.token_chip import chip
+from k3scope.app.runs.forward_pass import Run, Whole
+from k3scope.diagrams.cost.breakdown import plain
+from k3scope.model.measure import lens
+from k3scope.model.measure.difference import difference
+from k3scope.model.tokenizers.tokenizer import Piece
 
 FORMS = 128  # first tokens over which all ways to compute a KDA layer are compared
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bokeh.models import BoxAnnotation, ColumnDataSource, CustomJS
 
-from app.theme import colours
+from k3scope.app.page.kit.theme import colours
 
 # bands of a plot: across (a column) and down (a row); `axes`: names of columns and of rows, in this order
 _MOVE = """

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import panel as pn
 
-from app.lab_views import Slot
-from app.parts.lab_parts import Head
-from app.parts.plots import Plot
-from app.picture_files import MIME, file_of
-from app.state import State
-from model.measure.picture import Picture
+from k3scope.app.lab.lab_views import Slot
+from k3scope.app.lab.picture_file import MIME, file_of
+from k3scope.app.link.state import State
+from k3scope.app.page.lab.components import Head
+from k3scope.app.page.lab.heatmap import Plot
+from k3scope.model.measure.picture import Picture
 
 
 class Place:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app import html, lab_words
-from app.fit import Pairs
-from app.forward import Run, Whole
-from app.lab_views import At, Choice, Slot, draw, draw_difference
-from model.measure.picture import Picture
+from k3scope.app.lab.lab_views import At, Choice, Slot, draw, draw_difference
+from k3scope.app.lab.picture_difference import Pairs
+from k3scope.app.page.kit import templates
+from k3scope.app.page.lab import lab_text
+from k3scope.app.runs.forward_pass import Run, Whole
+from k3scope.model.measure.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,14 @@ def words(sight: Sight, piece) -> tuple[str, dict]:
     report, problem = [], ""
     try:
         if sight.other is not None:
-            report = lab_words.report(sight.whole, sight.other, sight.run.pieces)
+            report = lab_text.report(sight.whole, sight.other, sight.run.pieces)
     except ValueError as error:
         problem = str(error)
-    facts = lab_words.facts(sight.whole, sight.view, sight.at)
-    said = html.render("lab_words.html", facts=facts, report=report, problem=problem, against=sight.against)
-    expected = lab_words.expected(sight.whole, sight.at.token, piece) if sight.view == "tokens" else {}
+    facts = lab_text.facts(sight.whole, sight.view, sight.at)
+    said = templates.render(
+        "lab_words.html", facts=facts, report=report, problem=problem, against=sight.against
+    )
+    expected = lab_text.expected(sight.whole, sight.at.token, piece) if sight.view == "tokens" else {}
     return said, expected
 
 

@@ -5,15 +5,16 @@ from functools import lru_cache
 
 import param
 
-from app import models
-from app.html import render
-from app.parts.dock import read
-from app.parts.header import title
-from app.state import State
-from app.turn import Ordered, turn
-from diagrams import compare as compared
-from diagrams import side_by_side, spec
-from diagrams.facts import Facts
+from k3scope.app import models
+from k3scope.app.link.state import State
+from k3scope.app.models import title
+from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.static import scripts
+from k3scope.app.page.kit.templates import render
+from k3scope.diagrams.cost import compare_models as compared
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.scene import side_by_side
+from k3scope.diagrams.spec import block_spec
 
 USUAL = {"kimi-k3": "kimi-linear-48b"}  # who stands beside whom when nobody is named
 
@@ -33,7 +34,7 @@ class CompareView(Ordered):
     wrong = param.String(doc="why a file cannot be compared")
     asked = param.Integer(0, doc="grows with each answer to a file, so that an equal one is heard too")
 
-    _esm = read("stand_in.js", "compare.js")
+    _esm = scripts("stand_in", "compare")
 
     def __init__(self, state: State, **more):
         super().__init__(width=0, height=0, margin=0, **more)
@@ -88,7 +89,7 @@ class CompareView(Ordered):
             self.show()
         elif isinstance(text := data.get("config"), str):
             self._bring(text, str(data.get("name", ""))[:60] or "config.json")
-        elif data.get("toggle") in tuple(spec.blocks()):
+        elif data.get("toggle") in tuple(block_spec.blocks()):
             state.toggle(data["toggle"])
         elif data.get("select") in ("", *Facts.of(state.model).blocks):
             state.param.update(select=data["select"], part="")

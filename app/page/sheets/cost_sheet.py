@@ -2,21 +2,20 @@
 
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 import param
 
-from app import at
-from app.html import render
-from app.parts.curves import CONTEXTS, Line, Mark, chart
-from app.parts.header import title
-from app.state import State
-from app.turn import Ordered, turn
-from assets import ROOT
-from diagrams import cost as costs
-from diagrams.cost import Cost, Point
-from diagrams.facts import Facts
-from diagrams.readings import operations, readings, seconds, split
+from k3scope.app.link import cost_point as at
+from k3scope.app.link.state import State
+from k3scope.app.models import title
+from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.static import scripts
+from k3scope.app.page.kit.templates import render
+from k3scope.app.page.sheets.curves import CONTEXTS, Line, Mark, chart
+from k3scope.diagrams.cost import roofline as costs
+from k3scope.diagrams.cost.breakdown import operations, readings, seconds, split
+from k3scope.diagrams.cost.roofline import Cost, Point
+from k3scope.diagrams.facts.block_facts import Facts
 
 
 class CostView(Ordered):
@@ -26,7 +25,7 @@ class CostView(Ordered):
     at = param.String(at.DEFAULT, doc="what the controls show")
     wrong = param.String(doc="what is wrong with what was typed")
 
-    _esm = Path(ROOT / "cost.js")
+    _esm = scripts("cost")
 
     def __init__(self, state: State, **more):
         super().__init__(width=0, height=0, margin=0, **more)

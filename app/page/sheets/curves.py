@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from app.html import render
+from k3scope.app.page.kit.templates import render
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 480, 280, 62, 14, 14, 34
 CONTEXTS = [2**n for n in range(21)]

@@ -2,13 +2,13 @@
 
 from functools import cache
 
-from app.html import render
-from app.parts.header import title
-from app.shell import Shell
-from app.state import State
-from diagrams import origins
-from diagrams.facts import Facts
-from diagrams.records import Row
+from k3scope.app.link.state import State
+from k3scope.app.models import title
+from k3scope.app.page.kit.shell import Shell
+from k3scope.app.page.kit.templates import render
+from k3scope.diagrams.facts import provenance
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.records import Row
 
 FOUND = 40  # names shown of a search
 
@@ -29,10 +29,14 @@ def table(model: str) -> str:
     )
 
 
-def _asked(facts: Facts, row: Row) -> tuple[origins.Origin, ...]:
+def _asked(facts: Facts, row: Row) -> tuple[provenance.Origin, ...]:
     """Where the total, the bytes and the share of a row come from."""
     block = facts.block(row.id)
-    return origins.of_block(facts, block), origins.of_bytes(facts, row.id), origins.of_share(facts, block)
+    return (
+        provenance.of_block(facts, block),
+        provenance.of_bytes(facts, row.id),
+        provenance.of_share(facts, block),
+    )
 
 
 def found(model: str, text: str) -> str:

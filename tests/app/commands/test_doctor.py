@@ -2,8 +2,8 @@
 
 import json
 
-from app.cli import main
-from model.kernels import native
+from k3scope.app.cli import main
+from k3scope.model.kernels import native
 
 
 def found(capsys) -> dict:

@@ -8,9 +8,9 @@ import xml.etree.ElementTree as ET
 import pytest
 from PIL import Image
 
-from app.cli import main
-from diagrams import spec
-from diagrams.graph import scene
+from k3scope.app.cli import main
+from k3scope.diagrams.scene.graph import scene
+from k3scope.diagrams.spec import block_spec
 
 OPEN = "decoder_layer,kda,latent_moe"
 
@@ -69,7 +69,7 @@ def test_all_opens_every_group(tmp_path):
     out = tmp_path / "all.json"
     main(["export", "--open", "all", "--out", str(out)])
     drawn = {n["id"] for n in json.loads(out.read_text())["nodes"]}
-    assert {n.id for n in spec.view("model").nodes} == drawn
+    assert {n.id for n in block_spec.view("model").nodes} == drawn
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from app.cli import main
-from model.intervene import loads
-from model.lab import lab
-from model.presets import K3_TINY
+from k3scope.app.cli import main
+from k3scope.model.interventions.intervention import loads
+from k3scope.model.presets import K3_TINY
+from k3scope.model.runs.lab import lab
 
 PROMPT = "123 456"  # seven tokens
 

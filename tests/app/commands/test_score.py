@@ -4,10 +4,10 @@ import math
 import pytest
 import torch
 
-from app.cli import main
-from model.bits import text_losses
-from model.presets import K3_TINY
-from model.tokenizers import tokenizer_of
+from k3scope.app.cli import main
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.presets import K3_TINY
+from k3scope.model.runs.bits_per_byte import text_losses
 
 
 @pytest.fixture

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from app.fit import Pairs, fit, minus
-from app.lab_views import VIEWS, At, chosen_layer, draw, draw_difference, picture
-from model.intervene import Intervention
-from model.lab import lab
-from model.measure.picture import Picture
+from k3scope.app.lab.lab_views import VIEWS, At, chosen_layer, draw, draw_difference, picture
+from k3scope.app.lab.picture_difference import Pairs, minus
+from k3scope.app.lab.pooling import fit
+from k3scope.model.interventions.intervention import Intervention
+from k3scope.model.measure.picture import Picture
+from k3scope.model.runs.lab import lab
 
 TEXT = "the quick brown fox"
 ALL = [

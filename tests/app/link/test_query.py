@@ -4,10 +4,10 @@ from urllib.parse import quote
 
 import pytest
 
-from app import link
-from app.state import State
+from k3scope.app.link import query
+from k3scope.app.link.state import State
 
-KNOWN = link.Known(
+KNOWN = query.Known(
     models=("kimi-k3", "k3-random"),
     blocks={
         "kimi-k3": frozenset({"kda", "mla", "moe_router", "vision"}),
@@ -25,29 +25,29 @@ PROMPTS = [
 
 
 def values(**changed):
-    return link.DEFAULTS | changed
+    return query.DEFAULTS | changed
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_every_prompt_survives_the_link(prompt):
-    read = link.parse(link.format(values(prompt=prompt)), KNOWN)
+    read = query.parse(query.format(values(prompt=prompt)), KNOWN)
     assert read.values["prompt"] == prompt
     assert read.problems == ()
 
 
 def test_no_prompt_and_the_empty_prompt_differ():
-    assert link.parse("", KNOWN).values["prompt"] is None
-    assert link.parse("?prompt=", KNOWN).values["prompt"] == ""
-    assert link.format(values(prompt="")) == "?prompt="
+    assert query.parse("", KNOWN).values["prompt"] is None
+    assert query.parse("?prompt=", KNOWN).values["prompt"] == ""
+    assert query.format(values(prompt="")) == "?prompt="
 
 
 def test_a_state_at_its_defaults_has_no_query():
-    assert link.format(State().linked()) == ""
+    assert query.format(State().linked()) == ""
 
 
 def test_keys_stand_in_a_fixed_order_and_defaults_are_left_out():
     shuffled = {"tab": "code", "prompt": "hi there", "layer": 0, "select": "kda", "view": "model"}
-    assert link.format(shuffled) == "?select=kda&layer=0&prompt=hi%20there&tab=code"
+    assert query.format(shuffled) == "?select=kda&layer=0&prompt=hi%20there&tab=code"
 
 
 def test_every_field_makes_the_round_trip():
@@ -60,18 +60,18 @@ def test_every_field_makes_the_round_trip():
         "changes": '[{"do":"zero","index":1,"layer":3,"what":"head"}]', "against": "plain", "lab": "memory:5",
         "more": [7, 108, 0], "types": True, "plots": ["kda-by-channel"], "part": "scores",
     }  # fmt: skip
-    assert link.parse(link.format(full), KNOWN).values == full
+    assert query.parse(query.format(full), KNOWN).values == full
 
 
 def test_no_open_group_differs_from_the_default_groups():
-    assert link.format(values(open=[])) == "?open="
-    assert link.parse("?open=", KNOWN).values["open"] == []
-    assert link.parse("", KNOWN).values["open"] == list(link.OPEN)
+    assert query.format(values(open=[])) == "?open="
+    assert query.parse("?open=", KNOWN).values["open"] == []
+    assert query.parse("", KNOWN).values["open"] == list(query.OPEN)
 
 
 def test_keys_of_others_are_kept_as_they_stood():
-    read = link.parse("?theme=dark&utm=a%20b+c&select=kda&flag", KNOWN)
-    assert link.format(read.values, read.unknown) == "?select=kda&theme=dark&utm=a%20b+c&flag"
+    read = query.parse("?theme=dark&utm=a%20b+c&select=kda&flag", KNOWN)
+    assert query.format(read.values, read.unknown) == "?select=kda&theme=dark&utm=a%20b+c&flag"
 
 
 @pytest.mark.parametrize(
@@ -99,51 +99,51 @@ def test_keys_of_others_are_kept_as_they_stood():
     ],
 )
 def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_kept(search, hint):
-    read = link.parse(f"?{search}&token=2", KNOWN)
+    read = query.parse(f"?{search}&token=2", KNOWN)
     assert len(read.problems) == 1
     assert search in read.problems[0]
     assert hint in read.problems[0]
-    assert read.values == values(token=2, open=list(link.OPEN), more=[], plots=[])
+    assert read.values == values(token=2, open=list(query.OPEN), more=[], plots=[])
 
 
 def test_the_layer_is_checked_against_the_model_of_the_link():
-    assert link.parse("?layer=8&model=k3-random", KNOWN).values["layer"] == 8
-    assert "layers 0 to 8" in link.parse("?layer=9&model=k3-random", KNOWN).problems[0]
+    assert query.parse("?layer=8&model=k3-random", KNOWN).values["layer"] == 8
+    assert "layers 0 to 8" in query.parse("?layer=9&model=k3-random", KNOWN).problems[0]
 
 
 def test_a_block_that_the_model_lacks_is_said():
-    assert link.parse("?select=vision", KNOWN).values["select"] == "vision"
-    assert "no block" in link.parse("?model=k3-random&select=vision", KNOWN).problems[0]
+    assert query.parse("?select=vision", KNOWN).values["select"] == "vision"
+    assert "no block" in query.parse("?model=k3-random&select=vision", KNOWN).problems[0]
 
 
 def test_a_plus_from_a_hand_written_link_is_a_space():
-    assert link.parse("?prompt=hello+world", KNOWN).values["prompt"] == "hello world"
+    assert query.parse("?prompt=hello+world", KNOWN).values["prompt"] == "hello world"
 
 
 def test_half_a_surrogate_does_not_break_the_link():
-    assert link.parse(link.format(values(prompt="a\ud83d")), KNOWN).values["prompt"] == "a?"
+    assert query.parse(query.format(values(prompt="a\ud83d")), KNOWN).values["prompt"] == "a?"
 
 
 def test_a_long_problem_is_cut_short():
-    assert len(link.parse("?select=" + "x" * 5000, KNOWN).problems[0]) < 200
+    assert len(query.parse("?select=" + "x" * 5000, KNOWN).problems[0]) < 200
 
 
 def test_a_long_prompt_leaves_the_link_when_a_stored_run_holds_it():
     long = values(prompt="x" * 2000, run="abcdefgh2345")
-    assert link.format(link.shareable(long)) == "?run=abcdefgh2345"
-    assert link.shareable(long | {"run": ""})["prompt"] == "x" * 2000
-    assert link.shareable(values(prompt="月" * 800))["prompt"] is None  # 7,200 characters in a link
+    assert query.format(query.shareable(long)) == "?run=abcdefgh2345"
+    assert query.shareable(long | {"run": ""})["prompt"] == "x" * 2000
+    assert query.shareable(values(prompt="月" * 800))["prompt"] is None  # 7,200 characters in a link
 
 
 def test_a_change_says_what_it_could_not_read():
-    assert link.changes("T=5", KNOWN, values()) == {"T": 5, "problems": []}
-    refused = link.changes("T=0", KNOWN, values(T=5))
+    assert query.changes("T=5", KNOWN, values()) == {"T": 5, "problems": []}
+    refused = query.changes("T=0", KNOWN, values(T=5))
     assert refused["T"] == 5
     assert "from 1 to 1,048,576" in refused["problems"][0]
 
 
 def test_parse_reads_every_key_that_the_state_shares():
-    assert set(link.DEFAULTS) == set(State().linked())
+    assert set(query.DEFAULTS) == set(State().linked())
 
 
 @pytest.mark.parametrize(
@@ -158,26 +158,26 @@ def test_parse_reads_every_key_that_the_state_shares():
     ],
 )
 def test_a_part_about_the_lab_that_cannot_be_read_is_said(search, why):
-    found = link.parse(search, KNOWN)
+    found = query.parse(search, KNOWN)
     assert why in found.problems[0]
     assert (found.values["changes"], found.values["against"], found.values["lab"]) == ("", "", "tokens")
 
 
 def test_interventions_in_a_link_are_written_in_one_way():
     text = '[{"what": "routes", "run": "", "do": "force", "experts": [1, 2, 3]}]'
-    found = link.parse(f"do={quote(text)}", KNOWN)
+    found = query.parse(f"do={quote(text)}", KNOWN)
     assert found.values["changes"] == '[{"do":"force","experts":[1,2,3],"what":"routes"}]'
 
 
 def test_everything_opens_groups_and_blocks_of_the_model():
-    opened = link.parse("?model=k3-random&open=everything", KNOWN).values["open"]
+    opened = query.parse("?model=k3-random&open=everything", KNOWN).values["open"]
     assert opened == sorted({"decoder_layer", "kda", "mla", "latent_moe", "moe_router"})
-    assert link.parse(link.format(values(model="k3-random", open=opened)), KNOWN).values["open"] == opened
+    assert query.parse(query.format(values(model="k3-random", open=opened)), KNOWN).values["open"] == opened
 
 
 def test_a_part_belongs_to_the_block_that_is_chosen_with_it():
-    assert link.parse("?select=moe_router&part=scores", KNOWN).values["part"] == "scores"
-    read = link.parse("?select=moe_router&part=nothing", KNOWN)
+    assert query.parse("?select=moe_router&part=scores", KNOWN).values["part"] == "scores"
+    read = query.parse("?select=moe_router&part=nothing", KNOWN)
     assert (read.values["part"], len(read.problems)) == ("", 1)
-    assert link.changes("select=kda", KNOWN, values(select="moe_router", part="scores"))["part"] == ""
-    assert "part" not in link.changes("tab=code", KNOWN, values(select="moe_router", part="scores"))
+    assert query.changes("select=kda", KNOWN, values(select="moe_router", part="scores"))["part"] == ""
+    assert "part" not in query.changes("tab=code", KNOWN, values(select="moe_router", part="scores"))

@@ -3,10 +3,10 @@
 import json
 import re
 
-from app.page import known, opening, visit
-from app.parts import diagram
-from app.parts.header import header
-from app.shell import AS_IT_IS, Shell
+from k3scope.app.page.architecture import diagram
+from k3scope.app.page.architecture.header import header
+from k3scope.app.page.kit.shell import AS_IT_IS, Shell
+from k3scope.app.page.page import known, opening, visit
 
 
 def first(search: str) -> dict:

@@ -4,13 +4,15 @@ import re
 
 import pytest
 
-from app import html, theme
-from app.page import known, page, visit
-from app.parts import controls, diagram, inspector, ledger, stage
-from app.parts.strip import Measured
-from diagrams import origins, stack
-from diagrams.facts import Facts
-from model.measure.rows import Row
+from k3scope.app.page.architecture import controls, diagram, stage
+from k3scope.app.page.architecture.layer_strip import Measured
+from k3scope.app.page.inspector import inspector
+from k3scope.app.page.kit import templates, theme
+from k3scope.app.page.page import known, page, visit
+from k3scope.app.page.sheets import ledger_sheet
+from k3scope.diagrams.facts import provenance, stack
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.model.measure.layer_rows import Row
 
 MODELS = known().models
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -27,7 +29,7 @@ def test_every_section_of_every_block_can_be_read(model, block):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_ledger_of_every_model_sums_to_its_total(model):
-    shown = ledger.table(model)
+    shown = ledger_sheet.table(model)
     assert f"{Facts.of(model).totals.total:,}</td>" in shown
     assert re.search(r'data-testid="ledger-difference">0<', shown)
 
@@ -43,7 +45,7 @@ def test_the_strip_has_one_cell_per_layer_in_blocks_of_attnres():
 
 
 def test_every_number_of_the_ledger_says_where_it_comes_from():
-    shown = ledger.table("kimi-k3").replace("<wbr>", "")
+    shown = ledger_sheet.table("kimi-k3").replace("<wbr>", "")
     rows = Facts.of("kimi-k3").rows()
     assert shown.count('title="Where does this come from?"') == 3 * len(rows)
     assert all(f"= {row.filled} = {row.per_instance:,}<" in shown for row in rows)
@@ -52,10 +54,10 @@ def test_every_number_of_the_ledger_says_where_it_comes_from():
 
 
 def test_the_facts_strip_names_the_state_of_the_release_that_was_read():
-    says = origins.snapshot(Facts.of("kimi-k3")).says
+    says = provenance.snapshot(Facts.of("kimi-k3")).says
     assert "f831ab668142" in says
     assert "July 2026 (arxiv.org/abs/2607.24653)" in says
-    assert origins.snapshot(Facts.of("k3-tiny")) is None
+    assert provenance.snapshot(Facts.of("k3-tiny")) is None
 
 
 MEASURED = Measured(
@@ -173,7 +175,7 @@ def test_a_size_that_is_refused_is_said_and_the_field_goes_back():
 @pytest.mark.parametrize("field", ["select", "model", "open"])
 def test_what_a_link_says_is_text_on_the_page(field):
     state, _ = visit(f"?{field}={HOSTILE}")
-    shown = html.render("problems.html", problems=state.problems)
+    shown = templates.render("problems.html", problems=state.problems)
     assert "<img" not in shown
     assert "&lt;img" in shown
 
@@ -189,12 +191,12 @@ def test_what_a_link_says_is_text_on_the_page(field):
     ],
 )
 def test_counts_are_short_enough_for_the_header(value, text):
-    assert html.short(value) == text
+    assert templates.short(value) == text
 
 
 def test_a_share_that_is_too_small_is_not_shown_as_none():
-    assert html.percent(1, 10**12) == "< 0.001%"
-    assert html.percent(0, 10) == "0.00%"
+    assert templates.percent(1, 10**12) == "< 0.001%"
+    assert templates.percent(0, 10) == "0.00%"
 
 
 def test_both_themes_name_the_same_colours():

@@ -4,19 +4,20 @@ import re
 
 import pytest
 
-from app import formulas, link
-from app.page import known, visit
-from app.parts import inspector
-from app.parts.tour import first, tour
-from app.shell import Shell
-from diagrams import spec
-from diagrams.derivation import written
-from diagrams.facts import Facts
-from diagrams.tour import place, stops
+from k3scope.app.link import query
+from k3scope.app.page.architecture.tour_card import first, tour
+from k3scope.app.page.inspector import inspector
+from k3scope.app.page.kit import markdown
+from k3scope.app.page.kit.shell import Shell
+from k3scope.app.page.page import known, visit
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.derivation import written
+from k3scope.diagrams.scene.tour_stops import place, stops
+from k3scope.diagrams.spec import block_spec
 
 
 def test_formulas_keep_their_latex_and_everything_else_is_text():
-    html = formulas.with_formulas("**a** $x_1 < y$ <b>\n\n$$\\sum_i x_i$$\n\nend_of_it")
+    html = markdown.with_formulas("**a** $x_1 < y$ <b>\n\n$$\\sum_i x_i$$\n\nend_of_it")
     assert '<span data-tex="x_1 &lt; y">' in html
     assert '<div class="equation" data-tex="\\sum_i x_i">' in html
     assert "<strong>a</strong>" in html
@@ -26,7 +27,7 @@ def test_formulas_keep_their_latex_and_everything_else_is_text():
 
 @pytest.mark.parametrize("block", sorted(written()))
 def test_the_depths_of_a_block(block):
-    line, engineer, derived = (inspector.overview("kimi-k3", block, depth=depth) for depth in link.DEPTHS)
+    line, engineer, derived = (inspector.overview("kimi-k3", block, depth=depth) for depth in query.DEPTHS)
     assert "<h3>Notes" not in line
     assert "<h3>Evidence" not in line
     assert "<h3>Notes" in engineer
@@ -75,7 +76,7 @@ def test_the_whole_page_has_facts_with_origins_highlights_and_how_to_read():
 def test_every_stop_is_a_link_that_can_be_read(model):
     found = stops(Facts.of(model))
     for number, stop in enumerate(found, 1):
-        read = link.parse(f"model={model}&" + place(stop, number), known())
+        read = query.parse(f"model={model}&" + place(stop, number), known())
         assert not read.problems
         assert read.values["tour"] == number
         assert read.values["select"] == stop.select
@@ -118,6 +119,6 @@ def test_a_step_of_the_tour_is_one_change_and_back_undoes_it():
 
 
 def test_every_block_can_be_read_at_every_depth():
-    for block in spec.blocks():
-        for depth in link.DEPTHS:
+    for block in block_spec.blocks():
+        for depth in query.DEPTHS:
             assert len(inspector.overview("k3-random", block, depth=depth)) > 40

@@ -1,16 +1,16 @@
 """Tokens added to a prompt one by one: that steps agree with one pass over all, and how links keep them."""
 
 import pytest
+from visitor import Visitor
 
-from app import link
-from app.growth import Growth
-from app.job import Cancelled
-from app.runner import Runner
-from app.spec import RunSpec
-from app.store import Store
-from model.generate import Sampling
-from model.intervene import Intervention, dumps
-from tests.app.visitor import Visitor
+from k3scope.app.link import query
+from k3scope.app.runs.continuation import Growth
+from k3scope.app.runs.job import Cancelled
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.run_store import Store
+from k3scope.app.runs.runner import Runner
+from k3scope.model.interventions.intervention import Intervention, dumps
+from k3scope.model.runs.generate import Sampling
 
 ZERO = dumps([Intervention("sublayer", "zero", layer=1, place="FFN")])
 
@@ -88,7 +88,7 @@ def test_a_grown_run_is_in_the_link_and_back_leads_to_the_run_before(runner):
     visitor.runs.start("k3-random", "link me", growth=Growth((), 2))
     visitor.settle()
     more = visitor.runs.run.spec.more
-    text = link.format(visitor.state.linked())
+    text = query.format(visitor.state.linked())
     assert f"more={','.join(map(str, more))}" in text
     other = Visitor(runner, prompt="link me", more=list(more))
     other.runs.open()
@@ -102,7 +102,7 @@ def test_a_grown_run_is_in_the_link_and_back_leads_to_the_run_before(runner):
 def test_many_added_tokens_stay_out_of_the_link_when_the_store_has_them(runner):
     run = grown(runner, tuple(range(255)) + (7,) * 45)
     values = {"prompt": "1234", "more": list(run.spec.more), "run": run.id}
-    short = link.shareable(values)
+    short = query.shareable(values)
     assert short["prompt"] == "1234"
     visitor = Visitor(runner, **{**short, "more": list(short["more"])})
     visitor.runs.open()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.job import Cancelled, Job
-from app.line import EACH, WAITING, Line
+from k3scope.app.runs.fair_queue import EACH, WAITING, Line
+from k3scope.app.runs.job import Cancelled, Job
 
 
 def job(prompt: str) -> Job:

@@ -7,17 +7,17 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file
+from visitor import Visitor
 
-from app.cli import main
-from app.images import Upload, accept, sample
-from app.parts.dock import dock, result
-from app.runner import Runner
-from app.runs import summary
-from app.spec import RunSpec
-from app.store import Store
-from assets import samples
-from model.presets import K3_TINY
-from tests.app.visitor import Visitor
+from k3scope.app.cli import main
+from k3scope.app.page.dock.dock import dock, result
+from k3scope.app.runs.run_session import summary
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.run_store import Store
+from k3scope.app.runs.runner import Runner
+from k3scope.app.runs.uploads import Upload, accept, sample
+from k3scope.assets import samples
+from k3scope.model.presets import K3_TINY
 
 PLACEHOLDER = K3_TINY.media_pad
 

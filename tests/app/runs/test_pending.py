@@ -4,15 +4,15 @@ import asyncio
 import threading
 
 import pytest
+from visitor import Visitor
 
-from app import link
-from app.growth import Growth
-from app.job import Job
-from app.page import known, visit
-from app.runner import Runner
-from app.runs import Runs
-from app.store import Store
-from tests.app.visitor import Visitor
+from k3scope.app.link import query
+from k3scope.app.page.page import known, visit
+from k3scope.app.runs.continuation import Growth
+from k3scope.app.runs.job import Job
+from k3scope.app.runs.run_session import Runs
+from k3scope.app.runs.run_store import Store
+from k3scope.app.runs.runner import Runner
 
 ZERO = '[{"do":"zero","index":1,"layer":3,"what":"head"}]'
 LONG = "a long one, " * 120
@@ -35,7 +35,7 @@ class Guest(Visitor):
     @property
     def said(self):
         """What the entry in the window would bring back."""
-        return link.parse(self.entries[-1], known()).values
+        return query.parse(self.entries[-1], known()).values
 
     def until(self, there):
         """Let what was started go on until something is there."""

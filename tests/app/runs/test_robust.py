@@ -7,14 +7,14 @@ import threading
 import numpy as np
 import pytest
 import torch
+from visitor import Visitor
 
-from app.job import Cancelled, Job
-from app.parts.dock import result
-from app.runner import Runner
-from app.runs import Runs
-from model import load
-from model.generate import Sampling, generate
-from tests.app.visitor import Visitor
+from k3scope.app.page.dock.dock import result
+from k3scope.app.runs.job import Cancelled, Job
+from k3scope.app.runs.run_session import Runs
+from k3scope.app.runs.runner import Runner
+from k3scope.model import load
+from k3scope.model.runs.generate import Sampling, generate
 
 BAND = 24 * 2**20  # bytes by which memory may differ after many runs; each of them kept would be 100 MB
 
@@ -56,8 +56,8 @@ def test_ten_visitors_at_once_see_only_their_own_runs(runner):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_hundred_runs_leave_memory_and_hooks_as_they_were(runner, monkeypatch):
-    monkeypatch.setattr("app.runner.REMEMBERED", 8)
-    monkeypatch.setattr("app.runner.WHOLE", 8 * 16)
+    monkeypatch.setattr("k3scope.app.runs.runner.REMEMBERED", 8)
+    monkeypatch.setattr("k3scope.app.runs.runner.WHOLE", 8 * 16)
     for n in range(20):  # more than are remembered, so that what is kept is at its most
         runner.submit("k3-random", f"1{n:015}").future.result(60)
     gc.collect()
@@ -96,7 +96,7 @@ def test_nan_in_weights_names_its_block_and_nothing_is_sampled(monkeypatch):
     broken = load("k3-random")
     bad = "language_model.model.layers.5.self_attn.o_proj"
     broken.get_submodule(bad).weight[0, 0] = torch.nan
-    monkeypatch.setattr("app.worker.load", lambda *_: broken)
+    monkeypatch.setattr("k3scope.app.runs.worker.load", lambda *_: broken)
     visitor = Visitor(Runner(("k3-random",)))
     run = visitor.run("nan inside")
     assert run.readings.first_bad == bad

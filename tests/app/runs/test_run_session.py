@@ -1,16 +1,16 @@
 """What one visitor runs, and how it follows the link."""
 
 import pytest
+from visitor import Visitor
 
-from app.link import DEFAULTS
-from app.parts.dock import result
-from app.pieces import chip
-from app.runner import Runner
-from app.runs import summary
-from app.spec import RunSpec
-from app.store import Store
-from app.worker import LIMIT
-from tests.app.visitor import Visitor
+from k3scope.app.link.query import DEFAULTS
+from k3scope.app.page.dock.dock import result
+from k3scope.app.page.kit.token_chip import chip
+from k3scope.app.runs.run_session import summary
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.run_store import Store
+from k3scope.app.runs.runner import Runner
+from k3scope.app.runs.worker import LIMIT
 
 
 def test_a_run_fills_the_state_in_one_step(runner):

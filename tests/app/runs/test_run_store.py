@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from app.spec import RunSpec
-from app.store import Store
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.run_store import Store
 
 PROMPTS = [
     "",

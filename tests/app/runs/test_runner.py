@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from app import forward
-from app import runner as module
-from app.job import Cancelled, Job
-from app.line import WAITING
-from app.runner import Runner
-from app.spec import RunSpec
-from app.store import Store
-from model import load, trace
-from model.intervene import Intervention, dumps
-from model.kernels.ops import path_in_use
+from k3scope.app.runs import forward_pass
+from k3scope.app.runs import runner as module
+from k3scope.app.runs.fair_queue import WAITING
+from k3scope.app.runs.job import Cancelled, Job
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.run_store import Store
+from k3scope.app.runs.runner import Runner
+from k3scope.model import load, trace
+from k3scope.model.interventions.intervention import Intervention, dumps
+from k3scope.model.kernels.ops import path_in_use
 
 ZERO = Intervention("sublayer", "zero", layer=3, place="attention")
 
@@ -197,7 +197,7 @@ def test_a_spec_comes_back_from_the_store_after_a_restart(tmp_path):
 
 
 def test_an_error_inside_reaches_the_one_who_waits(monkeypatch):
-    monkeypatch.setattr(forward, "readings", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(forward_pass, "readings", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         wait(Runner().submit("k3-random", "x"))
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.images import COMFORTABLE, MOST_BYTES, SAMPLES, accept, fitting, sample
-from assets import samples
-from model.images import prepare
-from model.presets import K3_TINY
-from model.vision_config import VisionConfig
+from k3scope.app.runs.uploads import COMFORTABLE, MOST_BYTES, SAMPLES, accept, fitting, sample
+from k3scope.assets import samples
+from k3scope.model.presets import K3_TINY
+from k3scope.model.vision.preprocess import prepare
+from k3scope.model.vision.vision_config import VisionConfig
 
 VIT = VisionConfig(d=24, layers=1, heads=3, qkv=36, mlp=40)
 

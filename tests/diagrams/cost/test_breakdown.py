@@ -2,10 +2,11 @@
 
 import pytest
 
-from diagrams import cost, formula
-from diagrams.cost import DEVICES, Point
-from diagrams.facts import Facts
-from diagrams.readings import operations, readings, seconds, split
+from k3scope.diagrams.cost import roofline
+from k3scope.diagrams.cost.breakdown import operations, readings, seconds, split
+from k3scope.diagrams.cost.roofline import DEVICES, Point
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec import formula
 
 POINTS = [Point(), Point(1), Point(1_048_576, 64), Point(4096, 3, "prefill", "bf16", "fp32")]
 
@@ -21,7 +22,7 @@ def of(facts, point=Point(), device=DEVICES[1], count=16):  # noqa: B008
 
 @pytest.mark.parametrize("point", POINTS)
 def test_the_parts_sum_to_the_step(facts, point):
-    parts, whole = split(facts, point), cost.cost(facts, point)
+    parts, whole = split(facts, point), roofline.cost(facts, point)
     assert sum(p.flops for p in parts) == pytest.approx(whole.flops, rel=1e-12)
     assert sum(p.weight_bytes for p in parts) == pytest.approx(whole.weight_bytes, rel=1e-12)
 
@@ -52,7 +53,7 @@ def test_one_token_touches_16_experts_and_decode_is_bound_by_memory():
 
 
 def test_prefill_reads_no_cache_and_says_so():
-    found = cost.cost(Facts.of("kimi-k3"), Point(1000, phase="prefill"))
+    found = roofline.cost(Facts.of("kimi-k3"), Point(1000, phase="prefill"))
     assert found.cache_bytes == 0
     assert "not read" in of(Facts.of("kimi-k3"), Point(1000, phase="prefill"))["latents"].note
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from assets import ROOT
-from diagrams.compare import LARGEST_FILE, compare, facts_of, pattern, read_config
-from diagrams.facts import Facts
-from diagrams.fields import MEANINGS
-from model.presets import KIMI_K3, KIMI_LINEAR
+from k3scope.assets import CONFIGS
+from k3scope.diagrams.cost.compare_models import LARGEST_FILE, compare, facts_of, pattern, read_config
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.spec.config_fields import MEANINGS
+from k3scope.model.presets import KIMI_K3, KIMI_LINEAR
 
-OFFICIAL = (ROOT / "configs" / "kimi-k3.json").read_text()
+OFFICIAL = (CONFIGS / "kimi-k3.json").read_text()
 
 
 VISION = json.loads(OFFICIAL)["vision_config"]

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from diagrams import cost
-from diagrams.cost import Point
-from diagrams.facts import Facts
-from model.presets import KIMI_K3
+from k3scope.diagrams.cost import roofline
+from k3scope.diagrams.cost.roofline import Point
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.model.presets import KIMI_K3
 
 
 @pytest.fixture(scope="module")
@@ -16,29 +16,29 @@ def k3():
 
 
 def test_the_cache_is_27_kib_a_token():
-    assert cost.latent_bytes_per_token(KIMI_K3) == 27_648
-    assert cost.latent_bytes_per_token(KIMI_K3) * 1_048_576 == 27 * 2**30
+    assert roofline.latent_bytes_per_token(KIMI_K3) == 27_648
+    assert roofline.latent_bytes_per_token(KIMI_K3) * 1_048_576 == 27 * 2**30
 
 
 def test_the_states_are_constant_and_known():
-    assert cost.state_bytes(KIMI_K3) == 449_372_160
-    assert cost.state_bytes(KIMI_K3, "fp32") == 464_633_856
+    assert roofline.state_bytes(KIMI_K3) == 449_372_160
+    assert roofline.state_bytes(KIMI_K3, "fp32") == 464_633_856
 
 
 def test_states_and_cache_cross_where_the_facts_say():
-    assert cost.crossover(KIMI_K3) == 16_253
-    assert cost.crossover(KIMI_K3, "fp32") == 16_805
+    assert roofline.crossover(KIMI_K3) == 16_253
+    assert roofline.crossover(KIMI_K3, "fp32") == 16_805
 
 
 def test_one_token_touches_top_k_experts_and_many_touch_nearly_all():
-    assert cost.experts_touched(KIMI_K3, 1) == pytest.approx(16)
-    assert 700 < cost.experts_touched(KIMI_K3, 100) < 800
-    assert cost.experts_touched(KIMI_K3, 10_000) == pytest.approx(896, abs=1e-6)
+    assert roofline.experts_touched(KIMI_K3, 1) == pytest.approx(16)
+    assert 700 < roofline.experts_touched(KIMI_K3, 100) < 800
+    assert roofline.experts_touched(KIMI_K3, 10_000) == pytest.approx(896, abs=1e-6)
 
 
 def test_weights_of_one_token_are_the_active_parameters(k3):
-    one = cost.cost(k3, Point(context=1))
-    as_bf16 = cost.cost(k3, Point(context=1, experts_as="fp8"))
+    one = roofline.cost(k3, Point(context=1))
+    as_bf16 = roofline.cost(k3, Point(context=1, experts_as="fp8"))
     active = k3.totals.active
     routed = 92 * 16 * 33_030_144
     assert as_bf16.weight_bytes == pytest.approx((active - routed) * 2 + routed)
@@ -49,7 +49,7 @@ def test_weights_of_one_token_are_the_active_parameters(k3):
 def test_prefill_flops_equal_the_counter(tiny, B, T):
     with FlopCounterMode(display=False) as counter:
         tiny(torch.zeros(B, T, dtype=torch.long))
-    assert cost.flops(Facts.of("k3-random"), Point(T, B, "prefill")) == counter.get_total_flops()
+    assert roofline.flops(Facts.of("k3-random"), Point(T, B, "prefill")) == counter.get_total_flops()
 
 
 @pytest.mark.parametrize(("B", "T"), [(1, 4), (2, 11)])
@@ -60,18 +60,18 @@ def test_decode_flops_equal_the_counter_but_for_keys_expanded_again(tiny, B, T):
     with FlopCounterMode(display=False) as counter:
         tiny(torch.zeros(B, 1, dtype=torch.long), cache)
     again = 2 * B * (T - 1) * c.kv_rank * c.heads * (c.nope_dim + c.v_dim) * c.kinds.count("mla")
-    assert cost.flops(Facts.of("k3-random"), Point(T, B, "decode")) == counter.get_total_flops() - again
+    assert roofline.flops(Facts.of("k3-random"), Point(T, B, "decode")) == counter.get_total_flops() - again
 
 
 def test_attention_at_a_million_tokens_is_what_the_facts_say(k3):
-    long, short = (cost.flops(k3, Point(n)) for n in (1_048_576, 1))
+    long, short = (roofline.flops(k3, Point(n)) for n in (1_048_576, 1))
     assert long - short == pytest.approx(2 * 24 * 96 * (192 + 128) * 1_048_575)
 
 
 def test_decode_is_bound_by_memory_and_prefill_by_compute(k3):
-    device = cost.DEVICES[1]
-    assert cost.cost(k3, Point(1024)).seconds(device, 8)[1] == "memory"
-    assert cost.cost(k3, Point(65_536, phase="prefill")).seconds(device, 8)[1] == "compute"
+    device = roofline.DEVICES[1]
+    assert roofline.cost(k3, Point(1024)).seconds(device, 8)[1] == "memory"
+    assert roofline.cost(k3, Point(65_536, phase="prefill")).seconds(device, 8)[1] == "compute"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,6 @@ def test_a_point_out_of_range_is_refused(bad):
 
 
 def test_a_curve_grows_with_the_context(k3):
-    costs = cost.curve(k3, Point(), [1, 1000, 100_000])
+    costs = roofline.curve(k3, Point(), [1, 1000, 100_000])
     assert [c.cache_bytes for c in costs] == [27_648 * n + 449_372_160 for n in (1, 1000, 100_000)]
     assert costs[0].flops < costs[1].flops < costs[2].flops

@@ -5,7 +5,7 @@ import itertools
 import networkx as nx
 import pytest
 
-from diagrams.drawing.layout import layout
+from k3scope.diagrams.drawing.layout import layout
 
 D, H, E = ["[B, T, d]", "[B, T, 7168]"], ["[B, T, kda_heads, kda_head_dim]", "[B, T, 96, 128]"], []
 LATENT = ["[B, T, latent]", "[B, T, 3584]"]

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 import networkx as nx
 import pytest
 
-from diagrams.drawing.layout import layout
-from diagrams.drawing.svg import colours, to_svg
+from k3scope.diagrams.drawing.layout import layout
+from k3scope.diagrams.drawing.svg import colours, to_svg
 
 NS = "{http://www.w3.org/2000/svg}"
 

@@ -7,14 +7,23 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-import model as package
-from diagrams import code, formula, spec
-from diagrams.facts import Facts
-from diagrams.instances import exists, instances, is_parameter, parameters, points, probes, resolve
-from model.kimi_k3 import KimiK3
+import k3scope.model as package
+from k3scope.diagrams.facts import code_listing
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import (
+    exists,
+    instances,
+    is_parameter,
+    parameters,
+    points,
+    probes,
+    resolve,
+)
+from k3scope.diagrams.spec import block_spec, formula
+from k3scope.model.kimi_k3 import KimiK3
 
-ALL = sorted(spec.blocks())
-LEAVES = [i for i in ALL if i not in spec.groups()]
+ALL = sorted(block_spec.blocks())
+LEAVES = [i for i in ALL if i not in block_spec.groups()]
 SHARED = {"KimiDeltaAttention", "GatedMLA", "DecoderLayer", "VisionBlock"}  # several blocks are parts of one
 
 
@@ -48,7 +57,7 @@ def test_leaves_partition_parameters_and_probes(live, blocks):
 
 def test_every_own_class_is_some_blocks_class(live, blocks):
     named = {name for b in blocks.values() for name in b.of}
-    own = {type(m).__name__ for m in live.modules() if type(m).__module__.startswith("model.")}
+    own = {type(m).__name__ for m in live.modules() if type(m).__module__.startswith("k3scope.model.")}
     assert own - {"Probe"} <= named
 
 
@@ -156,7 +165,7 @@ def test_flops_of_the_blocks_are_all_flops(counted, blocks):
 @pytest.mark.parametrize("block_id", ALL)
 def test_the_code_on_show_is_the_class_that_runs(live, blocks, block_id):
     block = blocks[block_id]
-    listings = code.listings(live, block)
+    listings = code_listing.listings(live, block)
     for path in instances(live, block):
         module = live.get_submodule(path)
         if type(module).__name__ == block.of[0]:
@@ -202,12 +211,12 @@ def test_a_model_without_a_tower_has_no_vision_blocks(data):
         facts.block("vision")
 
 
-@pytest.mark.parametrize("group", sorted(spec.groups() - {"kimi_k3", "decoder_layer"}))
+@pytest.mark.parametrize("group", sorted(block_spec.groups() - {"kimi_k3", "decoder_layer"}))
 def test_a_groups_leaves_are_all_its_parameters(live, blocks, group):
     """The drawn inside of a group accounts for every parameter of its module."""
     block = blocks[group]
     held = sum(sum(p.numel() for p in live.get_submodule(i).parameters()) for i in instances(live, block))
-    inside = [blocks[i] for i in spec.view("model").inside(group)]
+    inside = [blocks[i] for i in block_spec.view("model").inside(group)]
     ours = sum(p.numel() for b in inside for i in instances(live, b) for p in parameters(live, b, i).values())
     assert ours == held
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from diagrams import formula
-from diagrams.derivation import derivation, written
-from diagrams.facts import Facts
-from model.balance import exact_bias
-from model.kernels import mxfp4, reference
-from model.norm import RMSNorm
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.derivation import derivation, written
+from k3scope.diagrams.spec import formula
+from k3scope.model.kernels import mxfp4, reference
+from k3scope.model.norm import RMSNorm
+from k3scope.model.training.balance import exact_bias
 
 FLOAT32_MAX = torch.finfo(torch.float32).max
 

@@ -7,21 +7,21 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diagrams import spec
-from diagrams.facts import Facts
-from diagrams.instances import resolve
-from diagrams.spec import Edge
-from model import trace
-from model.init import random_model
-from model.presets import KIMI_LINEAR
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import resolve
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.block_spec import Edge
+from k3scope.model import trace
+from k3scope.model.init import random_model
+from k3scope.model.presets import KIMI_LINEAR
 
-IO = {n.id for n in spec.view("model").nodes if n.io}
+IO = {n.id for n in block_spec.view("model").nodes if n.io}
 K3, LINEAR = "k3-random", "kimi-linear-48b"  # the second in a small size
 
 
 def drawn(name: str) -> list[str]:
     view = Facts.of(name).view
-    return sorted(n.id for n in view.nodes if not n.io and n.id not in spec.groups())
+    return sorted(n.id for n in view.nodes if not n.io and n.id not in block_spec.groups())
 
 
 CASES = [(name, block) for name in (K3, LINEAR) for block in drawn(name)]

@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from diagrams import formula, graph, operations, parts, recording, spec
-from diagrams.compare import facts_of
-from diagrams.facts import Facts
-from diagrams.instances import parameters
+from k3scope.diagrams.cost.compare_models import facts_of
+from k3scope.diagrams.facts import op_recorder, operations
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import parameters
+from k3scope.diagrams.scene import block_contents, graph
+from k3scope.diagrams.spec import block_spec, formula
 
 MODELS = ["kimi-k3", "k3-random", "kimi-linear-48b", "kimi-k3-0.40b"]
-POINT = {"B": recording.B, "T": recording.T, "N": 148, "M": 37}
+POINT = {"B": op_recorder.B, "T": op_recorder.T, "N": 148, "M": 37}
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -18,8 +20,8 @@ def facts(request):
     return Facts.of(request.param)
 
 
-def leaves(facts) -> list[spec.Block]:
-    return [b for i, b in facts.blocks.items() if i not in spec.groups()]
+def leaves(facts) -> list[block_spec.Block]:
+    return [b for i, b in facts.blocks.items() if i not in block_spec.groups()]
 
 
 def reads(ops, kind: str) -> set[str]:
@@ -34,7 +36,7 @@ def test_recorded_flops_are_those_of_the_formulas(facts):
 
 def test_every_tensor_of_a_block_is_read_by_one_of_its_operations(facts):
     for block in leaves(facts):
-        own = parts.parts(facts, block.id)
+        own = block_contents.parts(facts, block.id)
         assert {t.id for t in own.tensors} == reads(own.ops, "tensor"), block.id
 
 
@@ -42,14 +44,14 @@ def test_tensors_are_the_checkpoints(facts):
     for block in leaves(facts):
         path = facts.instances(block)[0]
         mine = parameters(facts.model, block, path)
-        own = parts.parts(facts, block.id).tensors
+        own = block_contents.parts(facts, block.id).tensors
         assert sum(t.elements for t in own) == facts.per_instance(block), block.id
         assert sum(t.bytes for t in own) == facts.layout.storage(mine).bytes, block.id
         assert len({t.id for t in own}) == len(own)
 
 
 def test_an_expert_bank_is_many_tensors():
-    w1, *_ = parts.parts(Facts.of("kimi-k3"), "moe_experts", 5).tensors
+    w1, *_ = block_contents.parts(Facts.of("kimi-k3"), "moe_experts", 5).tensors
     assert w1.copies == 896
     assert [t.dtype for t in w1.stored] == ["U8", "U8"]
     assert w1.row == "896 × [3072, 3584] MXFP4"
@@ -75,9 +77,9 @@ def test_every_arrow_inside_a_module_is_an_operation_that_reads(facts):
 def test_all_open_every_box_is_drawn_and_every_arrow_meets_operations(facts):
     scene = graph.scene(facts, opened=tuple(facts.blocks))
     drawn = {n["id"] for n in scene["nodes"]}
-    opened = [b.id for b in leaves(facts) if parts.parts(facts, b.id)]
+    opened = [b.id for b in leaves(facts) if block_contents.parts(facts, b.id)]
     for block in opened:
-        assert {f"{block}/{name}" for name in parts.known(facts, block)} <= drawn
+        assert {f"{block}/{name}" for name in block_contents.known(facts, block)} <= drawn
     ends = {end for e in scene["edges"] for member in e["members"] for end in member}
     assert not ends & set(opened), "an arrow that ends at the border of an open block"
 

@@ -4,13 +4,15 @@ import re
 
 import pytest
 
-from diagrams import origins, sources, spec, symbols, tour
-from diagrams.facts import Facts
-from diagrams.instances import instances, is_parameter, resolve
+from k3scope.diagrams.facts import provenance, symbols
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import instances, is_parameter, resolve
+from k3scope.diagrams.scene import tour_stops
+from k3scope.diagrams.spec import block_spec, citations
 
 MODELS = ["kimi-k3", "k3-random"]
-ALL = sorted(spec.blocks())
-LEAVES = [i for i in ALL if i not in spec.groups()]
+ALL = sorted(block_spec.blocks())
+LEAVES = [i for i in ALL if i not in block_spec.groups()]
 # numbers in the tour that are no formula: tiles of 16 tokens are derived and tested with the derivations
 WORDS = {"16", "0"}
 
@@ -62,35 +64,35 @@ def test_a_line_of_code_names_the_letters_in_it():
 
 @pytest.mark.parametrize("block_id", ALL)
 def test_evidence_names_how_sure_it_is_and_what_it_supports(block_id):
-    block = spec.blocks()[block_id]
-    assert block.confidence in sources.MARKS
+    block = block_spec.blocks()[block_id]
+    assert block.confidence in citations.MARKS
     for raw in block.sources:
-        source = sources.source_of(raw)
+        source = citations.source_of(raw)
         assert source.supports, raw
-        assert not source.url or sources.REVISION in source.url or source.url == sources.REPORT
+        assert not source.url or citations.REVISION in source.url or source.url == citations.REPORT
     for claim in block.others:
-        assert sources.cited(claim["source"])
+        assert citations.cited(claim["source"])
 
 
 def test_a_cited_line_leads_to_the_pinned_file():
-    code, config, report, other = sources.cited("a_b.py 10-12; config.json x, y; report 2.1 eq 1; a census")
-    assert code.url.endswith(f"{sources.REVISION}/a_b.py#L10-L12")
+    code, config, report, other = citations.cited("a_b.py 10-12; config.json x, y; report 2.1 eq 1; a census")
+    assert code.url.endswith(f"{citations.REVISION}/a_b.py#L10-L12")
     assert config.url.endswith("/config.json")
-    assert report.url == sources.REPORT
+    assert report.url == citations.REPORT
     assert other.url == ""
     with pytest.raises(ValueError, match="expected one of A, B, C, M"):
-        sources.source_of({"file": "a.py", "mark": "Z"})
+        citations.source_of({"file": "a.py", "mark": "Z"})
     with pytest.raises(ValueError, match="expected 'file'"):
-        sources.source_of({"for": "nothing"})
+        citations.source_of({"for": "nothing"})
 
 
 def test_terms_of_an_origin_add_up(facts):
-    for line in origins.headlines(facts):
+    for line in provenance.headlines(facts):
         if line.origin.terms:
             assert f"{sum(n for _, n in line.origin.terms):,}" == line.origin.value, line.label
     for block_id in facts.blocks:
         block = facts.block(block_id)
-        origin = origins.of_block(facts, block)
+        origin = provenance.of_block(facts, block)
         assert origin.value == f"{block.total:,}"
         if origin.terms:
             assert sum(n for _, n in origin.terms) == block.total, block_id
@@ -100,16 +102,16 @@ def test_terms_of_an_origin_add_up(facts):
 def test_terms_of_a_layer_add_up_to_the_layer(facts, layer):
     for block_id in ("decoder_layer", "kda", "mla", "latent_moe"):
         block = facts.block(block_id, layer)
-        assert sum(n for _, n in origins.of_block(facts, block, layer).terms) == block.total
+        assert sum(n for _, n in provenance.of_block(facts, block, layer).terms) == block.total
 
 
 def test_only_the_release_points_at_official_files():
-    assert all(line.origin.source for line in origins.headlines(Facts.of("kimi-k3")))
-    assert not any(line.origin.source for line in origins.headlines(Facts.of("k3-random")))
+    assert all(line.origin.source for line in provenance.headlines(Facts.of("kimi-k3")))
+    assert not any(line.origin.source for line in provenance.headlines(Facts.of("k3-random")))
 
 
 def test_the_facts_of_the_release():
-    shown = {line.label: line.value for line in origins.headlines(Facts.of("kimi-k3"))}
+    shown = {line.label: line.value for line in provenance.headlines(Facts.of("kimi-k3"))}
     assert shown["parameters"] == "2,779,931,837,184"
     assert shown["active for one token"] == "104,189,614,848"
     assert shown["layers"] == "93 = 69 KDA + 24 MLA"
@@ -119,13 +121,13 @@ def test_the_facts_of_the_release():
 
 
 def test_the_tour_has_about_fifteen_stops_in_places_that_exist(facts):
-    stops = tour.stops(facts)
+    stops = tour_stops.stops(facts)
     assert 14 <= len(stops) <= 18
     assert len({stop.id for stop in stops}) == len(stops)
     for stop in stops:
         assert "{" not in stop.text
         assert len(stop.text) <= 320
-        parents = {n.id: n.parent for n in spec.view("model").nodes}
+        parents = {n.id: n.parent for n in block_spec.view("model").nodes}
         assert parents[stop.select] is None or parents[stop.select] in stop.open, "its box is drawn"
         if stop.layer:
             layers = facts.block(stop.select).layers
@@ -133,13 +135,13 @@ def test_the_tour_has_about_fifteen_stops_in_places_that_exist(facts):
 
 
 def test_numbers_of_the_tour_are_formulas():
-    for stop in tour.written():
+    for stop in tour_stops.written():
         literal = re.findall(r"\d+", re.sub(r"\{[^{}]+\}", "", stop.text))
         assert set(literal) <= WORDS, stop.id
 
 
 def test_what_the_tour_says_of_layers(facts):
-    c, stops = facts.config, {stop.id: stop for stop in tour.stops(facts)}
+    c, stops = facts.config, {stop.id: stop for stop in tour_stops.stops(facts)}
     assert c.candidates(int(stops["mix"].layer), "attn") == 3
     assert c.kinds[-2:] == ("mla", "mla")
     assert int(stops["store"].layer) % c.block == 0

@@ -2,10 +2,11 @@
 
 import pytest
 
-from diagrams import graph, stack
-from diagrams.facts import Facts
-from diagrams.shapes import Step
-from model.presets import preset
+from k3scope.diagrams.facts import stack
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.scene import graph
+from k3scope.diagrams.spec.shapes import Step
+from k3scope.model.presets import preset
 
 K3 = "kimi-k3"
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from diagrams import details, flows, spec
-from diagrams.facts import Facts
-from diagrams.operations import Op
-from diagrams.parts import Tensor, known
-from diagrams.shapes import Step
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.operations import Op
+from k3scope.diagrams.scene import details, edge_values
+from k3scope.diagrams.scene.block_contents import Tensor, known
+from k3scope.diagrams.spec import block_spec
+from k3scope.diagrams.spec.shapes import Step
 
 K3 = Facts.of("kimi-k3")
 
@@ -55,12 +56,12 @@ def test_closed_groups_and_other_layers_stand_for_what_is_in_them():
 @pytest.mark.parametrize("name", ["kimi-k3", "kimi-linear-48b", "kimi-k3-0.40b", "k3-random"])
 def test_every_arrow_and_every_part_can_be_asked(name):
     facts = Facts.of(name)
-    for ends, several in flows.flows(facts).items():
+    for ends, several in edge_values.flows(facts).items():
         assert all(f.values and f.bytes > 0 for f in several), ends
         source, target = ends.split(">")
         found = details.detail(facts, source, f"to.{target}") or details.detail(
             facts, target, f"from.{source}"
         )
         assert found, ends
-    for block in set(facts.blocks) - spec.groups():
+    for block in set(facts.blocks) - block_spec.groups():
         assert all(details.detail(facts, block, part) for part in known(facts, block))

@@ -5,15 +5,16 @@ import re
 import pytest
 import torch
 
-from diagrams import graph, stack
-from diagrams.facts import Facts
-from diagrams.flows import dtypes
-from diagrams.graph import scene
-from diagrams.instances import resolve
-from diagrams.operations import TYPES, types
-from diagrams.picture import groups
-from diagrams.shapes import Step
-from model import load
+from k3scope.diagrams.facts import stack
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.facts.instances import resolve
+from k3scope.diagrams.facts.operations import TYPES, types
+from k3scope.diagrams.scene import graph
+from k3scope.diagrams.scene.diagram_file import groups
+from k3scope.diagrams.scene.edge_values import dtypes
+from k3scope.diagrams.scene.graph import scene
+from k3scope.diagrams.spec.shapes import Step
+from k3scope.model import load
 
 TYPED = Step(types=True)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from diagrams import search
-from diagrams.facts import Facts
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.scene import search
 
 
 @pytest.fixture(scope="module")

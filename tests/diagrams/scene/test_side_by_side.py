@@ -4,11 +4,12 @@ from collections import Counter
 
 import pytest
 
-from diagrams import graph, spec
-from diagrams.compare import facts_of
-from diagrams.facts import Facts
-from diagrams.side_by_side import compared, pair
-from model.presets import KIMI_LINEAR
+from k3scope.diagrams.cost.compare_models import facts_of
+from k3scope.diagrams.facts.block_facts import Facts
+from k3scope.diagrams.scene import graph
+from k3scope.diagrams.scene.side_by_side import compared, pair
+from k3scope.diagrams.spec import block_spec
+from k3scope.model.presets import KIMI_LINEAR
 
 K3, LINEAR = Facts.of("kimi-k3"), Facts.of("kimi-linear-48b")
 OPENED = [(), ("decoder_layer",), ("decoder_layer", "kda", "mla", "latent_moe", "vision", "vision_block")]
@@ -68,7 +69,7 @@ def test_a_model_beside_itself_has_no_difference():
 
 def test_every_block_has_one_mark_and_boxes_say_it():
     found = pair(LINEAR, K3, OPENED[-1])
-    drawn = [n.id for n in spec.view("model").nodes if not n.io]
+    drawn = [n.id for n in block_spec.view("model").nodes if not n.io]
     assert found.marks.keys() == set(drawn)
     assert boxes(found.right)["attn_mix"]["mark"] == "only"
     assert boxes(found.right)["attn_mix"]["summary"].startswith("only in this model")

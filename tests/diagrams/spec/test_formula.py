@@ -1,6 +1,6 @@
 import pytest
 
-from diagrams import formula
+from k3scope.diagrams.spec import formula
 
 SIZES = {"d": 7168, "heads": 96, "head_dim": 128, "eps": 1e-5}
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model import load, open_checkpoint, save_pretrained
-from model.init import random_model
-from model.moe_packed import PackedExperts
-from model.presets import K3_TINY
+from k3scope.model import load, open_checkpoint, save_pretrained
+from k3scope.model.init import random_model
+from k3scope.model.moe_packed import PackedExperts
+from k3scope.model.presets import K3_TINY
 
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
 LAYER = "language_model.model.layers."

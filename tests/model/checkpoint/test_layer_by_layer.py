@@ -8,13 +8,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from app.cli import main
-from assets import ROOT
-from model import open_checkpoint, save_pretrained, trace
-from model.init import random_model
-from model.partial import run_leading, streamed
-from model.presets import K3_TINY
-from model.tensors import Layout
+from k3scope.app.cli import main
+from k3scope.assets import CONFIGS
+from k3scope.model import open_checkpoint, save_pretrained, trace
+from k3scope.model.checkpoint.layer_by_layer import run_leading, streamed
+from k3scope.model.checkpoint.tensor_layout import Layout
+from k3scope.model.init import random_model
+from k3scope.model.presets import K3_TINY
 
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
 LAYERS = "language_model.model.layers."
@@ -121,7 +121,7 @@ def test_an_index_of_the_whole_release_opens_with_one_shard_of_it(full, tmp_path
     where = {t.name: "here.safetensors" if t.name == here else "gone.safetensors" for t in layout}
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": where}))
     save_file({here: torch.ones(7168, dtype=torch.bfloat16)}, tmp_path / "here.safetensors")
-    (tmp_path / "config.json").write_text((ROOT / "configs" / "kimi-k3.json").read_text())
+    (tmp_path / "config.json").write_text((CONFIGS / "kimi-k3.json").read_text())
     checkpoint = open_checkpoint(tmp_path)
     assert len(checkpoint.missing) == len(where) - 1 == 497_219
     assert checkpoint.complete_layers == 0

@@ -5,14 +5,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from model import load, open_checkpoint, save_pretrained
-from model.accounting import totals
-from model.checkpoint import read_config
-from model.config import Config
-from model.config_json import document
-from model.init import build, random_model
-from model.presets import K3_TINY, PRESETS
-from model.tensors import Layout
+from k3scope.model import load, open_checkpoint, save_pretrained
+from k3scope.model.accounting import totals
+from k3scope.model.checkpoint.checkpoint import read_config
+from k3scope.model.checkpoint.tensor_layout import Layout
+from k3scope.model.config import Config
+from k3scope.model.init import build, random_model
+from k3scope.model.official_config_write import document
+from k3scope.model.presets import K3_TINY, PRESETS
 
 PACKABLE = replace(K3_TINY, kinds=("kda", "mla"), latent=64, expert_dim=96)  # whole groups of 32
 LINEAR = replace(

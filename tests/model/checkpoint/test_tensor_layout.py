@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from model import meta
-from model.presets import KIMI_K3
-from model.tensors import Layout, Stored
+from k3scope.model import meta
+from k3scope.model.checkpoint.tensor_layout import Layout, Stored
+from k3scope.model.presets import KIMI_K3
 
 LAYER = "language_model.model.layers."
 

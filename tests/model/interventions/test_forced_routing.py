@@ -2,11 +2,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from app.cli import main
-from model import load, trace
-from model.compare import compare, first_beyond
-from model.routes import agreement, forced, load_routes, routes_of, save_routes
-from model.trace import official_trace
+from k3scope.app.cli import main
+from k3scope.model import load, trace
+from k3scope.model.interventions.forced_routing import agreement, forced, load_routes, routes_of, save_routes
+from k3scope.model.runs.trace_diff import compare, first_beyond
+from k3scope.model.tracing import official_trace
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from expert_cases import SIZES, packed_inputs
+from expert_cases import inputs as experts_inputs
+from kernel_cases import EDGES, HARD, ODD, Case, error, inputs
 
-from model.kernels import dispatch, kda_triton, moe_triton, mxfp4, ops, reference, small_triton
-from tests.kernels.cases import EDGES, HARD, ODD, Case, error, inputs
-from tests.kernels.test_experts_cpu import SIZES, packed_inputs
-from tests.kernels.test_experts_cpu import inputs as experts_inputs
+from k3scope.model.kernels import dispatch, kda_triton, moe_triton, mxfp4, ops, reference, small_triton
 
 
 @pytest.fixture(autouse=True)
@@ -183,7 +183,7 @@ def test_operators_take_triton_when_asked(monkeypatch):
 
 
 def test_a_whole_model_runs_on_triton(monkeypatch):
-    from model import load
+    from k3scope.model import load
 
     model, ids = load("k3-random"), torch.arange(6)[None]
     plain = model(ids)

@@ -2,22 +2,13 @@
 
 import pytest
 import torch
+from expert_cases import SIZES, inputs, packed_inputs
+from kernel_cases import error
 from torch.utils.flop_counter import FlopCounterMode
 
-from model.kernels import dispatch, experts_cpp, experts_torch, mxfp4, native, ops, reference
-from tests.kernels.cases import error
+from k3scope.model.kernels import dispatch, experts_cpp, experts_torch, mxfp4, native, ops, reference
 
 EXPERTS = {"cpp": experts_cpp.experts, "torch": experts_torch.experts}
-# N tokens, E experts, k chosen, latent, width
-SIZES = [
-    (0, 4, 2, 16, 32),
-    (1, 16, 4, 64, 64),
-    (1, 200, 8, 16, 32),
-    (7, 20, 3, 48, 144),
-    (33, 5, 5, 16, 12),
-    (64, 3, 1, 21, 13),
-    (150, 4, 2, 128, 96),
-]
 
 
 @pytest.fixture(params=["torch", "cpp"])
@@ -25,16 +16,6 @@ def path(request):
     if request.param == "cpp" and native.library("experts") is None:
         pytest.skip(native.trouble("experts"))
     return request.param
-
-
-def inputs(N, E, k, latent, width, dtype=torch.float64, large=1.0):
-    g = torch.Generator().manual_seed(N + E)
-    make = lambda *shape: torch.randn(*shape, generator=g, dtype=torch.float64)  # noqa: E731
-    index = torch.rand(N, E, generator=g).topk(k, -1).indices
-    w1, w3 = (large * make(E, width, latent) / latent**0.5 for _ in range(2))
-    tensors = make(N, latent), w1, w3, make(E, latent, width) / width**0.5
-    x, w1, w3, w2 = (t.float().to(dtype) for t in tensors)
-    return x, index, w1, w3, w2
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -100,12 +81,6 @@ def test_an_expert_that_is_not_there_is_refused(path):
     index[5, 0] = 4
     with pytest.raises(IndexError):
         EXPERTS[path](x, index, *weights, 4.0, 25.0)
-
-
-def packed_inputs(N=9, E=6, k=2, latent=64, width=96):
-    x, index, *weights = inputs(N, E, k, latent, width)
-    pairs = [mxfp4.encode(w) for w in weights]
-    return x, index, [p for p, _ in pairs], [s for _, s in pairs]
 
 
 def test_packed_experts_equal_their_decoded_weights():

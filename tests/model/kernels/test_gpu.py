@@ -7,8 +7,9 @@ if not torch.cuda.is_available():
     pytest.skip("no GPU on this machine", allow_module_level=True)
 pytest.importorskip("triton", reason="triton is not installed: pip install 'k3scope[gpu]'")
 
-from model.kernels import dispatch, kda_triton, mxfp4, ops, reference
-from tests.kernels.cases import EDGES, HARD, ODD, Case, error, inputs
+from kernel_cases import EDGES, HARD, ODD, Case, error, inputs
+
+from k3scope.model.kernels import dispatch, kda_triton, mxfp4, ops, reference
 
 K3 = {"H": 96, "K": 128, "V": 128}
 CASES = EDGES + HARD + ODD + [Case(1000, **K3), Case(257, decay="floor", state=True, **K3)]

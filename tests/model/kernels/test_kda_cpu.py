@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from kernel_cases import EDGES, HARD, ODD, Case, error, inputs
 from safetensors.torch import load_file
 
-from model.kernels import dispatch, kda_cpp, kda_torch, native, ops, reference
-from tests.kernels.cases import EDGES, HARD, ODD, Case, error, inputs
+from k3scope.model.kernels import dispatch, kda_cpp, kda_torch, native, ops, reference
 
 # (read-out, state): a recurrence adds up less rounding than products of chunks; hundreds of nearly equal keys
 # that are never forgotten cost any float32 state a few of its last digits

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.kernels.mxfp4 import GROUP, VALUES, decode, encode
+from k3scope.model.kernels.mxfp4 import GROUP, VALUES, decode, encode
 
 
 def test_the_first_bytes_of_the_release_decode_to_their_published_values():

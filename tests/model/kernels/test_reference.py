@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from model.kernels import ops, reference
+from k3scope.model.kernels import ops, reference
 
 
 def inputs(B, T, H, K, V, dtype=torch.float64, seed=0):

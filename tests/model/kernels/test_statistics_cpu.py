@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from model.kernels import native, statistics_cpp
-from model.measure.stats import statistics
+from k3scope.model.kernels import native, statistics_cpp
+from k3scope.model.measure.statistics import statistics
 
 pytestmark = pytest.mark.skipif(native.library("statistics") is None, reason="no C++ compiler")
 

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("triton", reason="triton is not installed: pip install 'k3scope[gpu]'")
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 SNAPSHOT = HERE / "compiled.json"
 SHARED = {"sm_80": 163 * 1024, "sm_90": 227 * 1024, "sm_100": 227 * 1024, "gfx942": 64 * 1024}
 PRODUCTS = ("kda_within", "kda_scan", "experts_up", "experts_down")  # kernels that multiply matrices
@@ -20,12 +20,12 @@ PRODUCTS = ("kda_within", "kda_scan", "experts_up", "experts_down")  # kernels t
 
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess:
     env = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "K3SCOPE_KERNELS")}
-    env |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment}
+    env |= {"PYTHONPATH": str(ROOT / "tests" / "helpers"), "OMP_NUM_THREADS": "1", **environment}
     return subprocess.run([sys.executable, *command], cwd=ROOT, env=env, capture_output=True, text=True)
 
 
 def test_every_kernel_computes_what_the_reference_does():
-    done = run("-m", "pytest", "-q", "tests/kernels/interpreted.py", TRITON_INTERPRET="1")
+    done = run("-m", "pytest", "-q", "tests/model/kernels/interpreted.py", TRITON_INTERPRET="1")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
@@ -39,7 +39,7 @@ def test_every_line_of_the_gpu_benchmark_runs(tmp_path):
 @pytest.fixture(scope="module")
 def compiled():
     """Figures of every kernel on every architecture, compiled here in two processes."""
-    halves = [("tests/kernels/aot.py", "0/2"), ("tests/kernels/aot.py", "1/2")]
+    halves = [("tests/model/kernels/aot.py", "0/2"), ("tests/model/kernels/aot.py", "1/2")]
     with ThreadPoolExecutor(2) as pool:
         done = list(pool.map(lambda command: run(*command), halves))
     for process in done:
@@ -64,7 +64,7 @@ def test_kernels_use_matrix_units_and_wide_loads(compiled):
 
 
 def test_figures_are_those_of_the_snapshot(compiled):
-    """Rewrite the snapshot with `python tests/kernels/aot.py > tests/kernels/compiled.json`."""
+    """Rewrite the snapshot with `python tests/model/kernels/aot.py > tests/model/kernels/compiled.json`."""
     snapshot = json.loads(SNAPSHOT.read_text())
     if snapshot["triton"] != compiled["triton"]:
         pytest.skip(f"the snapshot is of triton {snapshot['triton']}; this is {compiled['triton']}")

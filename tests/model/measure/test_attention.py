@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from model import load, trace
-from model.init import random_model
-from model.measure import attention, binning
-from model.presets import KIMI_LINEAR
+from k3scope.model import load, trace
+from k3scope.model.init import random_model
+from k3scope.model.measure import attention, binning
+from k3scope.model.presets import KIMI_LINEAR
 
 LAYER = 7
 

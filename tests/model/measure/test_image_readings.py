@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from assets import samples
-from model import trace
-from model.images import prepare, prompt_text
-from model.measure import images as module
-from model.measure.images import image_readings
-from model.tokenizers import tokenizer_of
+from k3scope.assets import samples
+from k3scope.model import trace
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.measure import image_readings as module
+from k3scope.model.measure.image_readings import image_readings
+from k3scope.model.vision.preprocess import prepare, prompt_text
 
 
 @pytest.fixture(scope="module")

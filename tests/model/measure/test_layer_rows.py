@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from model import load, trace
-from model.measure.readings import readings
-from model.measure.rows import rows
+from k3scope.model import load, trace
+from k3scope.model.measure.layer_rows import rows
+from k3scope.model.measure.readings import readings
 
 IDS = torch.tensor([84, 104, 101, 32, 102, 111, 120, 256, 10, 104, 101])
 

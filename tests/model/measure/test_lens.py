@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from model import load, trace
-from model.measure import lens, overlap, routing
+from k3scope.model import load, trace
+from k3scope.model.measure import lens, overlap, routing
 
 IDS = torch.tensor([84, 104, 101, 32, 102, 111, 120, 256, 10, 104, 101])
 GATE = "block_sparse_moe.gate."

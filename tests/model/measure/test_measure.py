@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from model import load, trace
-from model.measure import attention, depth, kda, lens, readings, routing, stats
-from model.measure.stream import observe, points_for
+from k3scope.model import load, trace
+from k3scope.model.measure import attention, depth, half_life, lens, readings, routing, statistics
+from k3scope.model.measure.streaming import observe, points_for
 
 IDS = torch.tensor([84, 104, 101, 32, 102, 111, 120, 256, 10, 104, 101])
 
@@ -79,7 +79,7 @@ def test_mixes_come_in_forward_order_and_their_weights_sum_to_one(run, config):
 
 
 def test_half_life_is_the_median_over_tokens_and_channels(run, config):
-    found = kda.half_lives(run)
+    found = half_life.half_lives(run)
     assert set(found) == {i for i, kind in enumerate(config.kinds) if kind == "kda"}
     decay = run.layer(0, "self_attn.decay")[0].numpy()  # [T, kda_heads, kda_head_dim]
     for head in range(config.kda_heads):
@@ -90,7 +90,7 @@ def test_half_life_is_the_median_over_tokens_and_channels(run, config):
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 3, 4)])
 def test_statistics_equal_numpy(shape):
     x = torch.randn(shape, generator=torch.Generator().manual_seed(1)).relu()
-    found, a = stats.statistics(x), x.numpy().astype(np.float64)
+    found, a = statistics.statistics(x), x.numpy().astype(np.float64)
     assert found.shape == shape
     assert found.finite
     wanted = (a.mean(), a.std(), a.min(), a.max(), np.sqrt((a**2).mean()), (a == 0).mean())
@@ -100,24 +100,24 @@ def test_statistics_equal_numpy(shape):
 
 
 def test_all_statistics_cover_every_tensor_of_numbers_and_equal_single_ones(run):
-    found = stats.all_statistics(run)
+    found = statistics.all_statistics(run)
     tensors = {p: x for p, x in run.values.items() if isinstance(x, torch.Tensor) and x.is_floating_point()}
     assert list(found) == list(tensors)
     for path in list(tensors)[::40]:
-        assert found[path] == stats.statistics(tensors[path])
+        assert found[path] == statistics.statistics(tensors[path])
 
 
 def test_the_first_point_with_a_nan_is_named_and_not_a_later_one():
     model = load("k3-random")
     point = "language_model.model.layers.4.self_attn.gate"
     broken = trace(model, IDS, edits={point: lambda x: x.fill_(float("nan"))})
-    assert stats.first_bad(stats.all_statistics(broken)) == point
+    assert statistics.first_bad(statistics.all_statistics(broken)) == point
     infinite = trace(model, IDS, edits={point: lambda x: x * float("inf")})
-    assert stats.first_bad(stats.all_statistics(infinite)) == point
+    assert statistics.first_bad(statistics.all_statistics(infinite)) == point
 
 
 def test_a_sound_trace_has_no_bad_point(run):
-    assert stats.first_bad(stats.all_statistics(run)) is None
+    assert statistics.first_bad(statistics.all_statistics(run)) is None
 
 
 def test_readings_are_small(run):
@@ -167,4 +167,4 @@ def test_one_view_needs_only_its_own_points(run):
     few = observe(load("k3-random"), IDS[:1], ["routing"]).trace
     assert routing.moe_layers(few) == routing.moe_layers(run)
     assert few.logits.shape[1] == 1
-    assert kda.kda_layers(few) == []
+    assert half_life.kda_layers(few) == []

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from model import load, trace
-from model.kernels import native, reference
-from model.measure import kda, memory
+from k3scope.model import load, trace
+from k3scope.model.kernels import native, reference
+from k3scope.model.measure import half_life, memory
 
 LAYER = 5
 
@@ -77,13 +77,17 @@ def test_every_form_computes_the_same(tiny, length):
 
 def test_decay_and_write_are_shares(run, exact):
     c = exact.config
-    channels = kda.half_life_of_channels(run, LAYER)
+    channels = half_life.half_life_of_channels(run, LAYER)
     assert channels.shape == (c.kda_heads, c.kda_head_dim)
     decay = run.layer(LAYER, "self_attn.decay")[0].numpy()
     middle = np.sort(np.log(2) / -decay, axis=0)[(40 - 1) // 2]
     np.testing.assert_allclose(channels, middle, rtol=1e-6)
-    np.testing.assert_allclose(kda.kept(run, LAYER), np.exp(decay).mean(-1), rtol=1e-6)
-    for share in (kda.kept(run, LAYER), kda.write_strength(run, LAYER), kda.gate(run, LAYER)):
+    np.testing.assert_allclose(half_life.kept(run, LAYER), np.exp(decay).mean(-1), rtol=1e-6)
+    for share in (
+        half_life.kept(run, LAYER),
+        half_life.write_strength(run, LAYER),
+        half_life.gate(run, LAYER),
+    ):
         assert share.shape == (40, c.kda_heads)
         assert ((share > 0) & (share < 1)).all()
 

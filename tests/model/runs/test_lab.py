@@ -12,21 +12,21 @@ import pytest
 import torch
 from PIL import Image
 
-from diagrams.drawing.png import to_png
-from diagrams.plot_svg import plot_svg
-from model.images import prepare
-from model.init import random_model
-from model.intervene import Intervention
-from model.lab import lab
-from model.measure import attention, colours, kda, lens, routing
-from model.measure.difference import aligned
-from model.measure.picture import SAME, Picture
-from model.measure.plots import PLOTS
-from model.measure.stream import VIEWS, observe
-from model.presets import KIMI_LINEAR
-from model.run import trace
-from model.tokenizers import tokenizer_of
-from model.tracing import watch
+from k3scope.diagrams.drawing.heatmap_svg import plot_svg
+from k3scope.diagrams.drawing.png import to_png
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.hooks import watch
+from k3scope.model.init import random_model
+from k3scope.model.interventions.intervention import Intervention
+from k3scope.model.measure import attention, colours, half_life, lens, routing
+from k3scope.model.measure.difference import aligned
+from k3scope.model.measure.picture import SAME, Picture
+from k3scope.model.measure.plots import PLOTS
+from k3scope.model.measure.streaming import VIEWS, observe
+from k3scope.model.presets import KIMI_LINEAR
+from k3scope.model.runs.lab import lab
+from k3scope.model.runs.run import trace
+from k3scope.model.vision.preprocess import prepare
 
 PROMPT = "Hi <b>&\n你👩‍👩‍👧"
 PICTURES = [
@@ -60,7 +60,7 @@ def test_accessors_are_the_reducers(run, tiny):
     assert whole.source == "model"
     assert run.source == "k3-random, random weights"
     np.testing.assert_array_equal(run.routing.load(3), routing.routing_of(whole, 3).load(18))
-    np.testing.assert_array_equal(run.kda.half_life(4), kda.half_life(whole, 4))
+    np.testing.assert_array_equal(run.kda.half_life(4), half_life.half_life(whole, 4))
     np.testing.assert_array_equal(whole.attention.map(8, 1), attention.attention_map(run, 8, 1))
     np.testing.assert_allclose(run.lens.of().prob, whole.lens.of().prob)
     assert run.readings.points == whole.readings.points

@@ -2,14 +2,14 @@ import random
 
 import pytest
 
-from assets import ROOT
-from model.bpe import SPLIT, BpeTokenizer
-from model.tokenizer import SPECIALS
+from k3scope.assets import MODELS
+from k3scope.model.tokenizers.bpe import SPLIT, BpeTokenizer
+from k3scope.model.tokenizers.tokenizer import SPECIALS
 
 
 @pytest.fixture(scope="module")
 def bpe():
-    return BpeTokenizer.load(ROOT / "k3-tiny" / "tokenizer.json")
+    return BpeTokenizer.load(MODELS / "k3-tiny" / "tokenizer.json")
 
 
 ODD = [

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from model.bpe import BpeTokenizer
-from model.presets import K3_TINY
-from model.tokenizer import SPECIALS, printable
-from model.tokenizers import tokenizer_of
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.presets import K3_TINY
+from k3scope.model.tokenizers.bpe import BpeTokenizer
+from k3scope.model.tokenizers.tokenizer import SPECIALS, printable
 
 TEXTS = [
     "",

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.balance import BINS, exact_bias, histogram, histogram_bias, margins
+from k3scope.model.training.balance import BINS, exact_bias, histogram, histogram_bias, margins
 
 
 def batch(tokens=4096, experts=16, seed=0):

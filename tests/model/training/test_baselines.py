@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from model.training.baselines import ORDERS, SEPARATOR, byte_models, compressed
+from k3scope.model.training.baselines import ORDERS, SEPARATOR, byte_models, compressed
 
 
 def test_each_order_is_the_witten_bell_formula_counted_by_hand():

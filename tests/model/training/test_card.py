@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from model import load
-from model.presets import TRAINED
-from model.tokenizers import tokenizer_of
-from model.training.card import WHAT, card
-from model.training.corpus import GENERATED
-from model.training.recipes import RECIPES
-from model.training.report import sample
-from model.training.sources import SOURCES
+from k3scope.model import load
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.presets import TRAINED
+from k3scope.model.training.card import WHAT, card
+from k3scope.model.training.corpus import GENERATED
+from k3scope.model.training.recipes import RECIPES
+from k3scope.model.training.report import sample
+from k3scope.model.training.text_sources import SOURCES
 
 
 @pytest.mark.parametrize("name", TRAINED)

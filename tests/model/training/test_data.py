@@ -5,16 +5,16 @@ import numpy as np
 import pytest
 import torch
 
-from assets import ROOT
-from model.bpe import BpeTokenizer
-from model.presets import KIMI_K3
-from model.tokenizer import SPECIALS
-from model.training import tasks
-from model.training.corpus import DOCUMENT, GENERATED
-from model.training.data import Mix, Stream, held_out, streams
-from model.training.recipes import RECIPES, recipe_of
-from model.training.sources import SOURCES
-from model.training.stories import LANGUAGES, grammar, story
+from k3scope.assets import MODELS
+from k3scope.model.presets import KIMI_K3
+from k3scope.model.tokenizers.bpe import BpeTokenizer
+from k3scope.model.tokenizers.tokenizer import SPECIALS
+from k3scope.model.training import tasks
+from k3scope.model.training.corpus import DOCUMENT, GENERATED
+from k3scope.model.training.data import Mix, Stream, held_out, streams
+from k3scope.model.training.recipes import RECIPES, recipe_of
+from k3scope.model.training.stories import LANGUAGES, grammar, story
+from k3scope.model.training.text_sources import SOURCES
 
 BYTES = BpeTokenizer([], list(SPECIALS))  # nothing merged: an id is a byte
 DOMAINS = ("counting", "story")
@@ -83,7 +83,7 @@ def test_a_question_is_asked_once_when_recall_is_measured():
 
 
 def test_a_long_repeat_repeats_single_tokens_with_its_period():
-    tokenizer = BpeTokenizer.load(ROOT / "k3-tiny" / "tokenizer.json")
+    tokenizer = BpeTokenizer.load(MODELS / "k3-tiny" / "tokenizer.json")
     for seed in range(20):
         text = tasks.long_repeat(Random(seed))
         words, ids = text.split(), tokenizer.encode(text)

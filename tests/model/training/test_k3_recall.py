@@ -6,12 +6,12 @@ from functools import partial
 import pytest
 import torch
 
-from model import load
-from model.presets import K3_RECALL, TRAINED
-from model.tokenizers import tokenizer_of
-from model.train import fresh
-from model.training import findings, tasks
-from model.training.recipes import RECIPES
+from k3scope.model import load
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.presets import K3_RECALL, TRAINED
+from k3scope.model.training import findings, tasks
+from k3scope.model.training.initial_model import initial_model
+from k3scope.model.training.recipes import RECIPES
 
 GATES = ("f_a_proj.weight", "f_b_proj.weight", "dt_bias", "A_log")
 RECALL, TIMES_CHANCE = 0.9, 10  # the goals
@@ -39,7 +39,7 @@ def test_it_has_the_sizes_of_its_preset_and_reads_as_k3_tiny(trained, tokenizer)
 
 
 def test_its_decay_gates_are_those_it_was_drawn_with(trained):
-    drawn = dict(fresh(RECIPES["k3-recall"], 0).named_parameters())
+    drawn = dict(initial_model(RECIPES["k3-recall"], 0).named_parameters())
     gates = {name: p for name, p in trained.named_parameters() if name.endswith(GATES)}
     assert len(gates) == 4 * K3_RECALL.kinds.count("kda")
     for name, gate in gates.items():

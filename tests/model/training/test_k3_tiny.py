@@ -8,16 +8,16 @@ from random import Random
 import pytest
 import torch
 
-from assets import ROOT
-from model import load
-from model.bits import bits_per_byte, text_losses, token_bytes
-from model.presets import K3_TINY, TRAINED
-from model.tokenizers import tokenizer_of
-from model.train import fresh
-from model.training import findings, tasks
-from model.training.corpus import GENERATED
-from model.training.recipes import RECIPES
-from model.training.report import narrative
+from k3scope.assets import MODELS
+from k3scope.model import load
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.presets import K3_TINY, TRAINED
+from k3scope.model.runs.bits_per_byte import bits_per_byte, text_losses, token_bytes
+from k3scope.model.training import findings, tasks
+from k3scope.model.training.corpus import GENERATED
+from k3scope.model.training.initial_model import initial_model
+from k3scope.model.training.recipes import RECIPES
+from k3scope.model.training.report import narrative
 
 WINDOW = 192
 STORY_BITS, NARRATIVE_BITS, CODE_BITS, KEYS = 0.2, 2.2, 1.75, 0.9  # the goals
@@ -62,7 +62,7 @@ def test_it_predicts_stories_it_has_not_seen(trained, tokenizer):
 
 def test_the_domain_tells_which_experts_work(trained, windows):
     known = findings.experts(trained, windows)
-    untrained = findings.experts(fresh(RECIPES["k3-tiny"], 0).eval().requires_grad_(False), windows)
+    untrained = findings.experts(initial_model(RECIPES["k3-tiny"], 0).eval().requires_grad_(False), windows)
     bits = {layer: row["mutual_information"] for layer, row in known.items()}
     assert sum(b >= 0.5 for b in bits.values()) >= len(bits) / 2
     assert all(b > untrained[layer]["mutual_information"] for layer, b in bits.items())
@@ -82,7 +82,7 @@ def test_silencing_linear_attention_costs_more_than_noise(trained, windows):
 
 @pytest.fixture(scope="module")
 def stored():
-    return json.loads((ROOT / "k3-tiny" / "measurements.json").read_text())
+    return json.loads((MODELS / "k3-tiny" / "measurements.json").read_text())
 
 
 def test_plain_english_from_elsewhere_costs_what_the_card_says(trained, tokenizer, stored):

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from model.bits import bits_per_byte, token_bytes, token_losses
-from model.bpe import BpeTokenizer
-from model.init import random_model
-from model.presets import K3_TINY
-from model.tokenizer import SPECIALS
-from model.train import fresh
-from model.training import tasks
-from model.training.data import Mix, Stream, held_out
-from model.training.evaluation import Evaluation, spread
-from model.training.optimizer import Schedule, optimizer, set_rate
-from model.training.recipes import RECIPES
-from model.training.trainer import Settings, Trainer
+from k3scope.model.init import random_model
+from k3scope.model.presets import K3_TINY
+from k3scope.model.runs.bits_per_byte import bits_per_byte, token_bytes, token_losses
+from k3scope.model.tokenizers.bpe import BpeTokenizer
+from k3scope.model.tokenizers.tokenizer import SPECIALS
+from k3scope.model.training import tasks
+from k3scope.model.training.data import Mix, Stream, held_out
+from k3scope.model.training.evaluation import Evaluation, spread
+from k3scope.model.training.initial_model import initial_model
+from k3scope.model.training.optimizer import Schedule, optimizer, set_rate
+from k3scope.model.training.recipes import RECIPES
+from k3scope.model.training.trainer import Settings, Trainer
 
 BYTES = BpeTokenizer([], list(SPECIALS))  # nothing merged: an id is a byte
 SMALL = replace(
@@ -111,7 +111,7 @@ def test_the_rate_rises_stays_and_falls():
 
 def test_the_fresh_model_remembers_over_all_scales():
     recipe = RECIPES["k3-tiny"]
-    model = fresh(recipe, 0)
+    model = initial_model(recipe, 0)
     assert model.config == K3_TINY
     with torch.no_grad():
         layer = model.language_model.model.layers[0].self_attn

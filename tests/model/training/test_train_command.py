@@ -1,4 +1,4 @@
-"""python -m model.train as a person meets it: what it says, what it refuses, how a run goes on."""
+"""python -m k3scope.model.training as a person meets it: what it says, what it refuses, how a run goes on."""
 
 import json
 import shutil
@@ -9,15 +9,14 @@ from random import Random
 
 import pytest
 
-from model import save_pretrained
-from model.bpe import BpeTokenizer
-from model.init import random_model
-from model.presets import K3_RECALL
-from model.tokenizer import SPECIALS
-from model.train import main
-from model.training import tasks
-from model.training.corpus import DOCUMENT
-from model.training.recipes import RECIPES, Phase
+from k3scope.model import save_pretrained
+from k3scope.model.init import random_model
+from k3scope.model.presets import K3_RECALL
+from k3scope.model.tokenizers.bpe import BpeTokenizer
+from k3scope.model.tokenizers.tokenizer import SPECIALS
+from k3scope.model.training.corpus import DOCUMENT
+from k3scope.model.training.recipes import RECIPES, Phase
+from k3scope.model.training.train import main, tasks
 
 SHORT = replace(RECIPES["k3-recall"], phases={"begin": Phase({"counting": 1.0}, 16, 2)})
 
@@ -129,7 +128,7 @@ def test_no_warmup_starts_at_the_full_rate(train, tmp_path):
         ("--seed", -1, "--seed: expected a whole number from 0"),
         ("--model", "k4", "expected one of k3-tiny, k3-recall"),
         ("--phase", "anneal", "expected one of begin for k3-recall"),
-        ("--corpus", "nowhere", "python -m model.training.corpus --out nowhere"),
+        ("--corpus", "nowhere", "python -m k3scope.model.training.corpus --out nowhere"),
         ("--from", "nowhere", "--from nowhere: no such folder"),
         ("--tokenizer", "nowhere", "--tokenizer nowhere: no such file"),
     ],

@@ -7,19 +7,19 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from assets import ROOT
-from model import load, meta, trace
-from model.accounting import count, totals
-from model.config import Config
-from model.images import prepare
-from model.save import save_pretrained
-from model.tensors import Layout
-from model.vision import Images
+from k3scope.assets import CONFIGS
+from k3scope.model import load, meta, trace
+from k3scope.model.accounting import count, totals
+from k3scope.model.checkpoint.save import save_pretrained
+from k3scope.model.checkpoint.tensor_layout import Layout
+from k3scope.model.config import Config
+from k3scope.model.vision.preprocess import prepare
+from k3scope.model.vision.tower import Images
 
 
 @pytest.fixture
 def official():
-    return json.loads((ROOT / "configs" / "kimi-k3.json").read_text())
+    return json.loads((CONFIGS / "kimi-k3.json").read_text())
 
 
 def test_the_official_file_gives_the_released_tower(official):

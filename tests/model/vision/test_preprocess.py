@@ -7,8 +7,8 @@ import pytest
 import torch
 from PIL import Image
 
-from model.images import from_patches, prepare, read, target_size, to_patches, to_pixels
-from model.vision_config import VisionConfig
+from k3scope.model.vision.preprocess import from_patches, prepare, read, target_size, to_patches, to_pixels
+from k3scope.model.vision.vision_config import VisionConfig
 
 VIT = VisionConfig(d=24, layers=1, heads=3, qkv=36, mlp=40)
 
@@ -129,7 +129,7 @@ def test_what_is_no_image_is_refused(source, sentence):
 
 
 def test_a_huge_image_is_refused_before_it_is_decoded(monkeypatch):
-    monkeypatch.setattr("model.images.MOST_PIXELS", 3000)
+    monkeypatch.setattr("k3scope.model.vision.preprocess.MOST_PIXELS", 3000)
     assert read(png(noise(50, 60))).size == (60, 50)
     with pytest.raises(ValueError, match="60 x 51 pixels; at most 3,000"):
         read(png(noise(51, 60)))

@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from model.projector import Projector
-from model.splice import Splice, expand
-from model.vision import Images, VisionTower
-from model.vision_block import WHOLE
-from model.vision_config import VisionConfig
+from k3scope.model.vision.projector import Projector
+from k3scope.model.vision.splice import Splice, expand
+from k3scope.model.vision.tower import Images, VisionTower
+from k3scope.model.vision.vision_block import WHOLE
+from k3scope.model.vision.vision_config import VisionConfig
 
 VIT = VisionConfig(d=24, layers=2, heads=3, qkv=36, mlp=40, grid=6)
 WIDTH = 20  # of the text
@@ -171,7 +171,7 @@ def test_items_do_not_mix(weights):
 def test_a_large_image_gives_the_same_without_its_pattern(weights, monkeypatch):
     images = images_of((1, 6, 8))
     whole = ours(weights, images, torch.float64)
-    monkeypatch.setattr("model.vision_block.WHOLE", 47)
+    monkeypatch.setattr("k3scope.model.vision.vision_block.WHOLE", 47)
     torch.testing.assert_close(ours(weights, images, torch.float64), whole, rtol=0, atol=1e-12)
     assert WHOLE >= 1024
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.theme import colours
+from k3scope.app.page.kit.theme import colours
 
 GROUNDS = ("bg", "raised", "tint", "mark", "stage", "hover")
 WORDS = {

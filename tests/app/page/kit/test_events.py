@@ -9,7 +9,7 @@ from bokeh.document import Document
 from panel.io import document as sending
 from panel.models.esm import DataEvent
 
-from app.turn import Ordered, turn
+from k3scope.app.page.kit.events import Ordered, turn
 
 
 def test_without_a_document_it_is_done_at_once():

@@ -1,9 +1,9 @@
 """Going on from a run on the page: where a prompt is cut, and what the browser may ask for."""
 
 import pytest
+from visitor import Visitor
 
-from app.parts import lab_growth
-from tests.app.visitor import Visitor
+from k3scope.app.page.lab import continuation_panel
 
 
 class Guest(Visitor):
@@ -14,7 +14,7 @@ class Guest(Visitor):
         self.run(prompt)
 
     def ask(self, **data):
-        assert lab_growth.told(self.runs, data)
+        assert continuation_panel.told(self.runs, data)
         self.settle()
         return self.runs.run
 
@@ -40,19 +40,19 @@ def test_a_cut_inside_a_character_keeps_its_bytes_as_added_tokens(runner):
     assert run.spec.prompt == "a"
     assert ids(run) == [*before[:3], 65]
     with pytest.raises(ValueError, match="no text that ends"):
-        lab_growth.cut(Guest(runner, "月").runs.run, runner.tokenizer("k3-random"), 0)
+        continuation_panel.cut(Guest(runner, "月").runs.run, runner.tokenizer("k3-random"), 0)
 
 
 def test_tokens_are_added_and_taken_back(runner):
     visitor = Guest(runner, "back")
     run = visitor.ask(add=3, temperature=0.7, seed=2)
     assert len(run.spec.more) == 3
-    said = lab_growth.about(run)
+    said = continuation_panel.about(run)
     assert said["count"] == 3
     assert "same logits up to" in said["text"]
     assert visitor.ask(back=1).spec.more == run.spec.more[:2]
     assert visitor.ask(back=2).spec.more == ()
-    assert lab_growth.about(visitor.runs.run) == {"count": 0, "text": ""}
+    assert continuation_panel.about(visitor.runs.run) == {"count": 0, "text": ""}
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,6 @@ def test_what_cannot_be_added_is_said(runner, bad):
 
 def test_other_messages_are_left_to_others(runner):
     visitor = Guest(runner, "else")
-    assert not lab_growth.told(visitor.runs, {"token": 1})
-    assert not lab_growth.told(visitor.runs, {"pick": 1, "after": 99})
-    assert not lab_growth.told(visitor.runs, {"back": 1})
+    assert not continuation_panel.told(visitor.runs, {"token": 1})
+    assert not continuation_panel.told(visitor.runs, {"pick": 1, "after": 99})
+    assert not continuation_panel.told(visitor.runs, {"back": 1})

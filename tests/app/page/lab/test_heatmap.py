@@ -6,10 +6,10 @@ import io
 import numpy as np
 import pytest
 
-from app.parts.plots import LABELLED, Plot
-from app.picture_files import file_of
-from model.measure.colours import NAN, ramp
-from model.measure.picture import Picture
+from k3scope.app.lab.picture_file import file_of
+from k3scope.app.page.lab.heatmap import LABELLED, Plot
+from k3scope.model.measure.colours import NAN, ramp
+from k3scope.model.measure.picture import Picture
 
 
 def picture(**more):

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from app import lab_changes, lab_words
-from app.lab_views import VIEWS, At
-from app.parts.lab_room import called
-from model.config import Config
-from model.intervene import Intervention
-from model.presets import preset
+from k3scope.app.lab import intervention_form
+from k3scope.app.lab.lab_views import VIEWS, At
+from k3scope.app.page.lab import lab_text
+from k3scope.app.page.lab.lab_pictures import called
+from k3scope.model.config import Config
+from k3scope.model.interventions.intervention import Intervention
+from k3scope.model.presets import preset
 
 TEXT = "words about words"
 ZERO = '[{"do":"zero","layer":3,"place":"attention","what":"sublayer"}]'
@@ -22,7 +23,7 @@ def runs(runner):
 
 def test_the_report_of_an_intervention_says_where_the_runs_part(runner, runs):
     plain, changed = (runner.whole(run.id) for run in runs)
-    said = dict(lab_words.report(changed, plain, runs[1].pieces))
+    said = dict(lab_text.report(changed, plain, runs[1].pieces))
     assert said["first layer that differs"] == "3"
     assert said["tokens in common"] == "7 of 7"
     assert said["loss"].endswith("nats")
@@ -38,7 +39,7 @@ def test_the_run_to_compare_with_is_called_by_what_sets_it_apart(runs):
 
 def test_a_run_does_not_differ_from_itself(runner, runs):
     whole = runner.whole(runs[0].id)
-    said = dict(lab_words.report(whole, whole, runs[0].pieces))
+    said = dict(lab_text.report(whole, whole, runs[0].pieces))
     assert said["first layer that differs"] == "none"
     assert said["another likeliest next token"] == "0"
     assert said["experts that both chose"] == "100%"
@@ -47,7 +48,7 @@ def test_a_run_does_not_differ_from_itself(runner, runs):
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_has_its_numbers(runner, runs, view):
     layers = VIEWS[view].layers(runs[0].config)
-    found = dict(lab_words.facts(runner.whole(runs[0].id), view, At(layers[0] if layers else None, 0, 3)))
+    found = dict(lab_text.facts(runner.whole(runs[0].id), view, At(layers[0] if layers else None, 0, 3)))
     if view == "routing":
         assert found["choices"] == "7 tokens × 3 = 21"
     if view == "memory":
@@ -56,7 +57,7 @@ def test_every_view_has_its_numbers(runner, runs, view):
 
 
 def test_the_tokens_say_that_nothing_predicts_the_first(runs):
-    said = lab_words.tokens(runs[0])
+    said = lab_text.tokens(runs[0])
     assert said["rows"][0] == ["w", "", ord("w"), None, None, None]
     assert 0 < said["rows"][1][3] < 1
     assert said["badge"]["text"] == "random weights"
@@ -64,16 +65,18 @@ def test_the_tokens_say_that_nothing_predicts_the_first(runs):
 
 def test_what_is_expected_marks_what_came(runner, runs):
     whole = runner.whole(runs[0].id)
-    said = lab_words.expected(whole, 3, runner.tokenizer("k3-random").piece, count=2048)
+    said = lab_text.expected(whole, 3, runner.tokenizer("k3-random").piece, count=2048)
     assert len(said["rows"]) == 2048
     assert [row[1] for row in said["rows"] if row[4]] == [" w"]
 
 
 def test_a_filled_form_is_an_intervention():
     form = {"what": "head", "do": "noise", "layer": "3", "index": "2", "tokens": "0, 4-6", "amount": "0.5"}
-    assert lab_changes.read(form) == Intervention("head", "noise", 3, 2, tokens=(0, 4, 5, 6), amount=0.5)
+    assert intervention_form.read(form) == Intervention(
+        "head", "noise", 3, 2, tokens=(0, 4, 5, 6), amount=0.5
+    )
     form = {"what": "decay", "do": "clamp", "layer": "", "index": "", "low": "0.5", "high": "1"}
-    assert lab_changes.read(form) == Intervention("decay", "clamp", low=0.5)
+    assert intervention_form.read(form) == Intervention("decay", "clamp", low=0.5)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +91,13 @@ def test_a_filled_form_is_an_intervention():
 )
 def test_a_form_that_means_nothing_says_why(form, why):
     with pytest.raises(ValueError, match=why):
-        lab_changes.read(form)
+        intervention_form.read(form)
 
 
 def test_the_form_offers_what_a_model_has():
     config: Config = preset("k3-random")
-    said = lab_changes.parts(config)
+    said = intervention_form.parts(config)
     assert [row["heads"] for row in said["layers"]] == [5, 5, 5, 6, 5, 5, 5, 6, 6]
     assert said["layers"][0]["experts"] == 0
     assert said["layers"][0]["attention"] == 0  # layer 0 reads the embedding as it is
-    assert "mix" not in lab_changes.parts(preset("kimi-linear-48b"))["kinds"]
+    assert "mix" not in intervention_form.parts(preset("kimi-linear-48b"))["kinds"]

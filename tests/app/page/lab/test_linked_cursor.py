@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from app.parts import linked
-from app.parts.plots import Plot
-from model.measure.picture import Picture
+from k3scope.app.page.lab import linked_cursor
+from k3scope.app.page.lab.heatmap import Plot
+from k3scope.model.measure.picture import Picture
 
 
 @pytest.mark.parametrize(
@@ -17,18 +17,18 @@ from model.measure.picture import Picture
     ],
 )  # fmt: skip
 def test_axes_that_count_the_same_thing_have_one_word(word, kind):
-    assert linked.kind_of(word) == kind
+    assert linked_cursor.kind_of(word) == kind
 
 
 def test_rows_know_their_layer_by_their_name():
     names = ["embedding", "attention 0", "FFN 0", "KDA dense 12"]
-    assert linked.ids("layer", names) == [-1, 0, 0, 12]
-    assert linked.ids("token", ["7", "8"]) == [-1, -1]
+    assert linked_cursor.ids("layer", names) == [-1, 0, 0, 12]
+    assert linked_cursor.ids("token", ["7", "8"]) == [-1, -1]
 
 
 def test_every_plot_hears_the_pointer_and_marks_what_another_one_points_at():
     plots = [Plot(lambda *_: None) for _ in range(2)]
-    linked.link(plots)
+    linked_cursor.link(plots)
     for plot in plots:
         assert {"mousemove", "mouseleave"} <= plot.plot.js_event_callbacks.keys()
         plot.show(Picture("x", np.ones((2, 3)), "layer", "token", "value", ["KDA 1", "MLA 3"], "abc"))

@@ -6,30 +6,30 @@ import time
 
 import pytest
 
-from app import at, link
-from app.cli import main
-from app.parts import compare, cost
-from app.parts.compare import CompareView
-from app.parts.cost import CostView
-from app.parts.curves import CONTEXTS, Line, chart, tokens
-from app.state import State
-from assets import ROOT
-from diagrams.facts import Facts
+from k3scope.app.cli import main
+from k3scope.app.link import cost_point, query
+from k3scope.app.link.state import State
+from k3scope.app.page.sheets import compare_sheet, cost_sheet
+from k3scope.app.page.sheets.compare_sheet import CompareView
+from k3scope.app.page.sheets.cost_sheet import CostView
+from k3scope.app.page.sheets.curves import CONTEXTS, Line, chart, tokens
+from k3scope.assets import CONFIGS
+from k3scope.diagrams.facts.block_facts import Facts
 
-KNOWN = link.Known(models=("kimi-k3", "k3-random"), compared=("kimi-k3", "kimi-linear-48b"))
-OFFICIAL = (ROOT / "configs" / "kimi-k3-0.40b.json").read_text()
+KNOWN = query.Known(models=("kimi-k3", "k3-random"), compared=("kimi-k3", "kimi-linear-48b"))
+OFFICIAL = (CONFIGS / "kimi-k3-0.40b.json").read_text()
 
 
 def test_the_point_survives_the_link():
     text = "1048576,64,prefill,fp8,fp32,b200,8"
-    found = link.parse(link.format(link.DEFAULTS | {"view": "cost", "at": text}), KNOWN)
+    found = query.parse(query.format(query.DEFAULTS | {"view": "cost", "at": text}), KNOWN)
     assert found.values["at"] == text
     assert found.problems == ()
-    assert at.read(text).device.name == "B200"
+    assert cost_point.read(text).device.name == "B200"
 
 
 def test_the_default_point_is_not_in_the_link():
-    assert link.format(link.DEFAULTS | {"view": "cost"}) == "?view=cost"
+    assert query.format(query.DEFAULTS | {"view": "cost"}) == "?view=cost"
 
 
 @pytest.mark.parametrize(
@@ -47,33 +47,33 @@ def test_the_default_point_is_not_in_the_link():
 )
 def test_a_point_that_cannot_be_read_is_said(text, sentence):
     with pytest.raises(ValueError, match=sentence):
-        at.read(text)
-    found = link.parse(f"?at={text}", KNOWN)
-    assert found.values["at"] == at.DEFAULT
+        cost_point.read(text)
+    found = query.parse(f"?at={text}", KNOWN)
+    assert found.values["at"] == cost_point.DEFAULT
     assert sentence in found.problems[0]
 
 
 def test_the_second_model_may_be_one_that_is_not_drawn():
-    assert link.parse("?compare=kimi-linear-48b", KNOWN).values["compare"] == "kimi-linear-48b"
-    assert "no model" in link.parse("?compare=../../etc/passwd", KNOWN).problems[0]
+    assert query.parse("?compare=kimi-linear-48b", KNOWN).values["compare"] == "kimi-linear-48b"
+    assert "no model" in query.parse("?compare=../../etc/passwd", KNOWN).problems[0]
 
 
 @pytest.mark.parametrize("model", ["kimi-k3", "k3-random"])
 @pytest.mark.parametrize(
-    "text", [at.DEFAULT, "1,1,prefill,bf16,fp32,h100,1", "1048576,4096,decode,fp8,bf16,mi300x,1024"]
+    "text", [cost_point.DEFAULT, "1,1,prefill,bf16,fp32,h100,1", "1048576,4096,decode,fp8,bf16,mi300x,1024"]
 )
 def test_every_point_can_be_shown(model, text):
-    shown = cost.results(model, text)
+    shown = cost_sheet.results(model, text)
     assert shown.count("<polyline") == 5 if "decode" in text else 4
     assert "nan" not in shown
     assert not re.search(r">\s*None\s*<", shown)
 
 
 def test_a_moved_slider_is_answered_quickly():
-    cost.results("kimi-k3", at.DEFAULT)
+    cost_sheet.results("kimi-k3", cost_point.DEFAULT)
     before = time.perf_counter()
     for context in range(1000, 1010):
-        cost.results("kimi-k3", f"{context},1,decode,mxfp4,bf16,h200,16")
+        cost_sheet.results("kimi-k3", f"{context},1,decode,mxfp4,bf16,h200,16")
     assert (time.perf_counter() - before) / 10 < 0.5  # far below on a quiet machine; a guard, not a budget
 
 
@@ -150,7 +150,7 @@ def test_a_message_of_another_kind_changes_nothing(odd):
 
 
 def test_a_model_beside_itself_has_no_difference():
-    assert "No field differs" in compare.named("k3-random", "k3-random")
+    assert "No field differs" in compare_sheet.named("k3-random", "k3-random")
 
 
 def test_the_command_compares(capsys):

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from model.config import Config
-from model.kimi_k3 import KimiK3
-from model.tracing import record, watch
-from model.vision import Images
+from k3scope.model.config import Config
+from k3scope.model.hooks import record, watch
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.vision.tower import Images
 
 _TEXT = "language_model.model."
 _LAYERS = f"{_TEXT}layers."

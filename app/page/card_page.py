@@ -1,0 +1,23 @@
+"""The cards of the models as pages of their own."""
+
+from tornado.web import HTTPError, RequestHandler
+
+from k3scope.app.model_cards import card
+from k3scope.app.page.kit import templates, theme
+from k3scope.model.presets import TRAINED
+
+PATH = r"/cards/([a-z0-9-]+)/README\.md"  # as the cards name each other
+
+
+def card_page(name: str) -> str:
+    """A card as a page of its own."""
+    return templates.render("card.html", model=name, card=card(name), colours=theme.drawing_colours())
+
+
+class CardHandler(RequestHandler):
+    """Serves the cards that there are."""
+
+    def get(self, name: str):
+        if name not in TRAINED:
+            raise HTTPError(404)
+        self.write(card_page(name))

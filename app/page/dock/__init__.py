@@ -1,0 +1,1 @@
+"""The prompt, its images, and what came out."""

@@ -1,0 +1,40 @@
+"""What a run shows: tokens, likely next tokens, readings and how it was made; about 1 MB at most."""
+
+from dataclasses import dataclass
+
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.model import Config
+from k3scope.model.interventions.intervention import Intervention, loads
+from k3scope.model.measure.image_readings import ImageReading
+from k3scope.model.measure.readings import Readings
+from k3scope.model.tokenizers.tokenizer import Piece
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a forward pass showed. `random_weights`: the numbers say nothing about language."""
+
+    spec: RunSpec
+    random_weights: bool
+    config: Config
+    pieces: tuple[Piece, ...]  # one per position, so one per row of an image
+    next: tuple[tuple[Piece, float], ...]  # likeliest first, with probability
+    readings: Readings
+    milliseconds: float
+    path: str  # implementation of the operators
+    images: tuple[ImageReading, ...] = ()
+    random_tower: bool = False  # the same of what it sees in images
+    step_error: float | None = None  # largest difference of a logit: token by token and all at once
+
+    @property
+    def first_new(self) -> int:
+        """Position of the first token that was added to the prompt; past the end when there is none."""
+        return len(self.pieces) - len(self.spec.more)
+
+    @property
+    def id(self) -> str:
+        return self.spec.id
+
+    @property
+    def changes(self) -> tuple[Intervention, ...]:
+        return loads(self.spec.changes)

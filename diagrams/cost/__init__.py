@@ -1,0 +1,1 @@
+"""What a step costs, and two models side by side in numbers."""

@@ -1,0 +1,1 @@
+"""What the YAML files say and their language: blocks, views, formulas, shapes, citations."""

@@ -1,0 +1,1 @@
+"""Checkpoints in the official layout: opened, written, counted, run layer by layer."""

@@ -1,0 +1,41 @@
+"""Load a model by its name, a config.json or a checkpoint folder."""
+
+from pathlib import Path
+
+import torch
+
+from k3scope.model.checkpoint.checkpoint import open_checkpoint, read_config
+from k3scope.model.checkpoint.named import NAMED, folder_of
+from k3scope.model.checkpoint.tensor_layout import cast
+from k3scope.model.config import Config
+from k3scope.model.init import build, random_model
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.presets import META_ONLY, PRESETS, TRAINED, preset
+
+
+def config_of(name: str) -> Config:
+    """Config of a model's name, a config.json, or a checkpoint folder."""
+    if name in NAMED:
+        return NAMED[name].config
+    named = name in PRESETS or name in TRAINED or not Path(name).exists()
+    return preset(name) if named else read_config(name)
+
+
+def meta(name: str) -> KimiK3:
+    """The module tree of a model on the meta device: every shape, no numbers."""
+    return build(config_of(name))
+
+
+def load(name: str, dtype: torch.dtype | None = None, device: str = "cpu") -> KimiK3:
+    """A model that runs: the trained one, a preset with seeded random weights, or a checkpoint folder.
+
+    ValueError says why it cannot be had.
+    """
+    if name in META_ONLY:
+        raise ValueError(f"{name} has no weights here: only its shapes and counts are at hand")
+    if name in TRAINED:
+        dtype = dtype or torch.float32
+    elif name in PRESETS or not folder_of(name).exists():
+        model = random_model(preset(name)).to(device)
+        return model if dtype is None else cast(model, model.config, dtype)
+    return open_checkpoint(folder_of(name)).load(dtype, device)

@@ -1,7 +1,7 @@
-"""Which stretches the arrows consist of: an edge that crosses group borders is cut at every border.
+"""Which segments the arrows consist of: an edge that crosses group borders is cut at every border.
 
-The stretches of all edges that leave a group at the same place, or enter it at the same place, are one
-piece, so a trunk is drawn once and knows every edge it carries.
+The segments of all edges that leave a group at the same port, or enter it at the same port, are one, so a
+trunk is drawn once and lists every edge it carries.
 """
 
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ TOP = ""  # the container of everything
 
 
 @dataclass(eq=False)
-class Piece:
-    """One stretch inside one container; `a` is None at the in-port, `b` is None at the out-port."""
+class EdgeSegment:
+    """One stretch of a net inside one container; `a` is None at the in-port, `b` is None at the out-port."""
 
     container: str
-    net: str  # pieces of one net leave from the same point
+    net: str  # segments of one net leave from the same point
     a: str | None
     b: str | None
     kind: str
@@ -33,7 +33,7 @@ class Piece:
     lane: float = 0  # x of its lane
     end: float = 0  # distance of its arrow from the middle of the box it reaches
 
-    def add(self, edge: "Edge") -> None:
+    def add(self, edge: "RoutedEdge") -> None:
         if [edge.source, edge.target] not in self.members:
             self.members.append([edge.source, edge.target])
         if edge.kind == "flow":
@@ -41,7 +41,7 @@ class Piece:
 
 
 @dataclass
-class Edge:
+class RoutedEdge:
     """An edge between boxes that can be seen."""
 
     source: str
@@ -83,48 +83,48 @@ class Tree:
         return self.node[n]["group"] and self.node[n]["open"]
 
 
-def visible_edges(graph: nx.DiGraph, tree: Tree) -> list[Edge]:
+def visible_edges(graph: nx.DiGraph, tree: Tree) -> list[RoutedEdge]:
     """Edges between visible boxes, in the order of the view.
 
     Edges inside a closed box are left out, but for the loop that runs round that very box.
     """
-    seen: dict[tuple, Edge] = {}
+    merged: dict[tuple, RoutedEdge] = {}
     for a, b, attr in graph.edges(data=True):
         source, target, loop = tree.visible(a), tree.visible(b), bool(attr.get("loop"))
         if source == target and not (loop and source == tree.around(a, b)):
             continue
         kind, text = attr.get("kind", "flow"), attr.get("text") or ""
         label = label_lines(attr.get("label") or [])
-        known = seen.setdefault((source, target, loop), Edge(source, target, kind, loop, label, text))
+        edge = merged.setdefault((source, target, loop), RoutedEdge(source, target, kind, loop, label, text))
         if kind == "flow":
-            known.kind = kind
-        known.label, known.text = known.label or label, known.text or text
-    return list(seen.values())
+            edge.kind = kind
+        edge.label, edge.text = edge.label or label, edge.text or text
+    return list(merged.values())
 
 
-def cut(edges: list[Edge], tree: Tree) -> list[Piece]:
-    """All pieces of all edges."""
-    found: dict[tuple, Piece] = {}
+def cut(edges: list[RoutedEdge], tree: Tree) -> list[EdgeSegment]:
+    """All segments of all edges."""
+    segments: dict[tuple, EdgeSegment] = {}
     ports: dict[str, dict[str, str]] = {}
 
-    def piece(edge, container, net, a, b, loop=False):
+    def segment(edge, container, net, a, b, loop=False):
         key = (container, net, a, b, loop)
-        found.setdefault(key, Piece(container, net, a, b, edge.kind, loop)).add(edge)
-        return found[key]
+        segments.setdefault(key, EdgeSegment(container, net, a, b, edge.kind, loop)).add(edge)
+        return segments[key]
 
     for edge in sorted(edges, key=lambda e: e.loop):
         up, down = tree.path(edge.source), tree.path(edge.target)
         level = _level(up, down, edge.loop)
         for inner, container in zip(up[: level + 1 : -1], up[-2:level:-1], strict=False):
-            piece(edge, container, edge.source, inner, None)
-        across = piece(edge, up[level], edge.source, up[level + 1], down[level + 1], edge.loop)
+            segment(edge, container, edge.source, inner, None)
+        across = segment(edge, up[level], edge.source, up[level + 1], down[level + 1], edge.loop)
         across.label = across.label or edge.label
         across.text = across.text or edge.text or ("next layer" if edge.loop else "")
         net = edge.source
         for container, inner in zip(down[level + 1 : -1], down[level + 2 :], strict=True):
             net = across.port = _port(ports.setdefault(container, {}), net, edge.loop)
-            across = piece(edge, container, net, None, inner)
-    return list(found.values())
+            across = segment(edge, container, net, None, inner)
+    return list(segments.values())
 
 
 def _level(up: list[str], down: list[str], loop: bool) -> int:

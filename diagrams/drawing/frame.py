@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from k3scope.diagrams.drawing import rows_columns
-from k3scope.diagrams.drawing.edge_segments import TOP, Piece, Tree
+from k3scope.diagrams.drawing.edge_segments import TOP, EdgeSegment, Tree
 from k3scope.diagrams.drawing.metrics import HEAD_H, box_size
 
 VARIANT_GAP = 40
@@ -38,17 +38,17 @@ class Box:
     def out_x(self, net: str) -> float:
         return self.x + (self.frame.out_x[net] if self.frame else self.w / 2)
 
-    def in_x(self, piece: Piece) -> float:
-        return self.x + (self.frame.in_x[piece.port] if self.frame else self.w / 2 + piece.end)
+    def in_x(self, segment: EdgeSegment) -> float:
+        return self.x + (self.frame.in_x[segment.port] if self.frame else self.w / 2 + segment.end)
 
 
 @dataclass(eq=False)
 class Frame:
-    """The inside of a container: boxes in rows and columns, and the pieces between them."""
+    """The inside of a container: boxes in rows and columns, and the segments between them."""
 
     id: str
     boxes: dict[str, Box]
-    pieces: list[Piece]
+    segments: list[EdgeSegment]
     slots: list[list[Box]] = field(default_factory=list)  # boxes side by side that share a column
     rows: int = 0
     axis: float = 0
@@ -66,15 +66,15 @@ class Frame:
     def row_of(self, box: str | None, outside: int) -> int:
         return self.boxes[box].row if box else outside
 
-    def span(self, piece: Piece) -> tuple[int, int]:
-        """Rows a piece starts from and ends at; the ports are one row above and one row below the boxes."""
-        return self.row_of(piece.a, -1), self.row_of(piece.b, self.rows)
+    def span(self, segment: EdgeSegment) -> tuple[int, int]:
+        """Rows a segment starts from and ends at; the ports are one row above and one row below the boxes."""
+        return self.row_of(segment.a, -1), self.row_of(segment.b, self.rows)
 
-    def start_x(self, piece: Piece) -> float:
-        return self.boxes[piece.a].out_x(piece.net) if piece.a else self.x + self.in_x[piece.net]
+    def start_x(self, segment: EdgeSegment) -> float:
+        return self.boxes[segment.a].out_x(segment.net) if segment.a else self.x + self.in_x[segment.net]
 
-    def end_x(self, piece: Piece) -> float:
-        return self.boxes[piece.b].in_x(piece) if piece.b else self.x + self.out_x[piece.net]
+    def end_x(self, segment: EdgeSegment) -> float:
+        return self.boxes[segment.b].in_x(segment) if segment.b else self.x + self.out_x[segment.net]
 
 
 def arrange(frame: Frame, tree: Tree) -> None:
@@ -84,11 +84,11 @@ def arrange(frame: Frame, tree: Tree) -> None:
         variant = tree.node[child].get("variant")
         slot_of[child] = f"variants of {variant}" if variant else child
     links = [
-        (slot_of[p.a], slot_of[p.b]) for p in frame.pieces if p.a and p.b and not p.loop
+        (slot_of[p.a], slot_of[p.b]) for p in frame.segments if p.a and p.b and not p.loop
     ]  # fmt: skip
     graph = rows_columns.acyclic(list(dict.fromkeys(slot_of.values())), links)
-    fed = {slot_of[p.b] for p in frame.pieces if not p.a}
-    leaving = {slot_of[p.a] for p in frame.pieces if not p.b}
+    fed = {slot_of[p.b] for p in frame.segments if not p.a}
+    leaving = {slot_of[p.a] for p in frame.segments if not p.b}
     rank = rows_columns.ranks(graph, fed)
     column = rows_columns.columns(graph, rank, leaving, fed)
     frame.rows = max(rank.values(), default=-1) + 1

@@ -1,14 +1,14 @@
 """Where boxes, lanes and tracks of one frame lie.
 
-A frame is a grid: rows of boxes with a channel above each row and under the last. A piece leaves a box at
-the bottom, changes column in a channel on a track of its own, and enters the next box at the top. Pieces
+A frame is a grid: rows of boxes with a channel above each row and under the last. A segment leaves a box at
+the bottom, changes column in a channel on a track of its own, and enters the next box at the top. Segments
 that would run through boxes take a lane: beside their column, right of all columns, or left for loops.
 """
 
 import math
 from collections import defaultdict
 
-from k3scope.diagrams.drawing.edge_segments import Piece, Tree
+from k3scope.diagrams.drawing.edge_segments import EdgeSegment, Tree
 from k3scope.diagrams.drawing.frame import VARIANT_GAP, Box, Frame, arrange, plain_boxes
 from k3scope.diagrams.drawing.metrics import badge_width, bold_width, label_size
 from k3scope.diagrams.drawing.tracks import enters_aside, stack
@@ -16,18 +16,18 @@ from k3scope.diagrams.drawing.tracks import enters_aside, stack
 COLUMN_GAP, PAD, LANE, FIRST_LANE, LOOP_LANE, PORT = 28, 18, 16, 22, 28, 26
 
 
-def frame_of(container: str, tree: Tree, pieces: dict[str, list[Piece]], aside: set[str]) -> Frame:
+def frame_of(container: str, tree: Tree, segments: dict[str, list[EdgeSegment]], aside: set[str]) -> Frame:
     """Place a container and everything in it, the inner groups first."""
     children = [c for c in tree.children[container] if c not in aside]
     boxes = plain_boxes(children, tree)
     for child in children:
         if child not in boxes:
-            inner = frame_of(child, tree, pieces, aside)
+            inner = frame_of(child, tree, segments, aside)
             boxes[child] = Box(child, inner.w, inner.h, inner)
-    frame = Frame(container, {c: boxes[c] for c in children}, pieces.get(container, []))
+    frame = Frame(container, {c: boxes[c] for c in children}, segments.get(container, []))
     arrange(frame, tree)
     _choose_modes(frame)
-    _say_once(frame)
+    _label_once(frame)
     _widen(frame)
     _across(frame, tree.node.get(container))
     stack(frame)
@@ -35,25 +35,25 @@ def frame_of(container: str, tree: Tree, pieces: dict[str, list[Piece]], aside: 
 
 
 def _choose_modes(frame: Frame) -> None:
-    """Decide how each piece runs; short ones choose first, and no two nets share a stretch of a column."""
+    """Decide how each segment runs; short ones choose first, and no two nets share a stretch of a column."""
     taken: dict[tuple, str] = {(b.column, b.row): "" for b in frame.boxes.values()}
-    for piece in sorted(frame.pieces, key=lambda p: _length(frame, p)):
-        piece.mode, used = _mode(frame, piece, taken)
-        taken |= dict.fromkeys(used, piece.net)
+    for segment in sorted(frame.segments, key=lambda p: _length(frame, p)):
+        segment.mode, used = _mode(frame, segment, taken)
+        taken |= dict.fromkeys(used, segment.net)
 
 
-def _mode(frame: Frame, piece: Piece, taken: dict) -> tuple[str, list[tuple]]:
+def _mode(frame: Frame, segment: EdgeSegment, taken: dict) -> tuple[str, list[tuple]]:
     """ "near" bends right after its start, "far" right before its end; with it the cells it runs through."""
-    start, end = frame.span(piece)
-    a, b = frame.boxes.get(piece.a), frame.boxes.get(piece.b)
-    if piece.loop or end <= start:
+    start, end = frame.span(segment)
+    a, b = frame.boxes.get(segment.a), frame.boxes.get(segment.b)
+    if segment.loop or end <= start:
         return "loop", []
     plain = not (a and a.frame) and not (b and b.frame)
-    if piece.kind == "sum" and b and plain and end - start > 1:
+    if segment.kind == "sum" and b and plain and end - start > 1:
         return "lane", []
     for mode, box in (("near", b), ("far", a)):
         cells = [(box.column, row) for row in range(start + 1, end)] if box else []
-        if end - start == 1 or (box and all(taken.get(cell, piece.net) == piece.net for cell in cells)):
+        if end - start == 1 or (box and all(taken.get(cell, segment.net) == segment.net for cell in cells)):
             return mode, cells
     cells = [("beside", a.column, row) for row in range(start, end)] if a and b else []
     if cells and plain and a.column == b.column and not any(c in taken for c in cells):
@@ -63,26 +63,28 @@ def _mode(frame: Frame, piece: Piece, taken: dict) -> tuple[str, list[tuple]]:
     return "lane", []
 
 
-def _say_once(frame: Frame) -> None:
-    """A trunk that forks says its shape once: on the first piece that leaves at the bottom."""
-    said = set()
-    for piece in sorted(frame.pieces, key=lambda p: (p.mode in ("lane", "bypass", "loop"), p.kind != "flow")):
-        key = (piece.net, tuple(piece.label))
-        if key in said:
-            piece.label = []
-        said.add(key)
+def _label_once(frame: Frame) -> None:
+    """A trunk that forks has its shape once: on the first segment that leaves at the bottom."""
+    labelled = set()
+    for segment in sorted(
+        frame.segments, key=lambda p: (p.mode in ("lane", "bypass", "loop"), p.kind != "flow")
+    ):
+        key = (segment.net, tuple(segment.label))
+        if key in labelled:
+            segment.label = []
+        labelled.add(key)
 
 
 def _widen(frame: Frame) -> None:
     """A box that is also reached by a bypass is wide enough to take it from above."""
-    for piece in frame.pieces:
-        if piece.mode == "bypass":
-            start, end = frame.span(piece)
-            column = frame.boxes[piece.a].column
+    for segment in frame.segments:
+        if segment.mode == "bypass":
+            start, end = frame.span(segment)
+            column = frame.boxes[segment.a].column
             beside = [b for b in frame.boxes.values() if b.column == column and start <= b.row < end]
-            piece.end = max(b.w for b in beside) / 2 + LANE
-            target = frame.boxes[piece.b]
-            target.w = max(target.w, 2 * (piece.end + PORT + LANE / 2))
+            segment.end = max(b.w for b in beside) / 2 + LANE
+            target = frame.boxes[segment.b]
+            target.w = max(target.w, 2 * (segment.end + PORT + LANE / 2))
 
 
 def _across(frame: Frame, group: dict | None) -> None:
@@ -98,7 +100,7 @@ def _across(frame: Frame, group: dict | None) -> None:
     left = min((b.x for b in frame.boxes.values()), default=0)
     right = _lanes(frame, "lane", right + FIRST_LANE - LANE, LANE)
     left = _lanes(frame, "loop", left - LOOP_LANE + LANE, -LANE)
-    frame.out_x |= {p.net: p.lane for p in frame.pieces if not p.b and p.mode == "lane"}
+    frame.out_x |= {p.net: p.lane for p in frame.segments if not p.b and p.mode == "lane"}
     _fit_head(frame, left - PAD, right + PAD, group)
 
 
@@ -126,20 +128,20 @@ def _reaches(frame: Frame) -> dict[tuple[int, int], tuple[float, float]]:
     reach: dict[tuple[int, int], tuple[float, float]] = {}
 
     def add(column: int, row: int, left: float, right: float) -> None:
-        known = reach.get((column, row), (0.0, 0.0))
-        reach[column, row] = max(known[0], left), max(known[1], right)
+        before = reach.get((column, row), (0.0, 0.0))
+        reach[column, row] = max(before[0], left), max(before[1], right)
 
     for slot in frame.slots:
         axis = _slot_axis(slot)
         width = sum(b.w + VARIANT_GAP for b in slot) - VARIANT_GAP
         add(slot[0].column, slot[0].row, axis, width - axis)
         if len(slot) == 1 and not slot[0].frame:
-            said = _label_room(frame, slot[0]) + 6 - COLUMN_GAP
-            add(slot[0].column, slot[0].row, axis, said)
-    for piece in frame.pieces:
-        start, end = frame.span(piece)
-        box = frame.boxes.get(piece.b if piece.mode == "near" else piece.a or "")
-        if piece.mode in ("near", "far") and box:
+            labels = _label_room(frame, slot[0]) + 6 - COLUMN_GAP
+            add(slot[0].column, slot[0].row, axis, labels)
+    for segment in frame.segments:
+        start, end = frame.span(segment)
+        box = frame.boxes.get(segment.b if segment.mode == "near" else segment.a or "")
+        if segment.mode in ("near", "far") and box:
             for row in range(start + 1, end):
                 add(box.column, row, LANE, LANE)
     return reach
@@ -148,7 +150,7 @@ def _reaches(frame: Frame) -> dict[tuple[int, int], tuple[float, float]]:
 def _label_room(frame: Frame, box: Box) -> float:
     """Width of the labels right of the line under a box."""
     widths = [
-        label_size(p.text, p.label)[0] for p in frame.pieces if p.a == box.id and p.mode in ("near", "far")
+        label_size(p.text, p.label)[0] for p in frame.segments if p.a == box.id and p.mode in ("near", "far")
     ]
     return max(widths, default=0) + 10
 
@@ -159,45 +161,47 @@ def _right_edge(frame: Frame, box: Box) -> float:
 
 def _ports(frame: Frame) -> None:
     """Spread what enters a box over its top: the straight line in the middle, the others beside it."""
-    nets = list(dict.fromkeys(p.net for p in frame.pieces if not p.a))
+    nets = list(dict.fromkeys(p.net for p in frame.segments if not p.a))
     frame.in_x = {net: (i - (len(nets) - 1) / 2) * PORT for i, net in enumerate(nets)}
     arriving = defaultdict(list)
-    for piece in frame.pieces:
-        from_lane = piece.mode == "lane" and not enters_aside(frame, piece)
-        if piece.b and not frame.boxes[piece.b].frame and (from_lane or piece.mode in ("near", "far")):
-            arriving[piece.b].append(piece)
-    for target, pieces in arriving.items():
+    for segment in frame.segments:
+        from_lane = segment.mode == "lane" and not enters_aside(frame, segment)
+        if segment.b and not frame.boxes[segment.b].frame and (from_lane or segment.mode in ("near", "far")):
+            arriving[segment.b].append(segment)
+    for target, segments in arriving.items():
         box = frame.boxes[target]
-        offset = {p: _coming_from(frame, p) - (box.x + box.w / 2) for p in pieces}
-        bypasses = [p.end for p in frame.pieces if p.b == target and p.mode == "bypass"]
-        _spread(sorted(pieces, key=offset.get), offset, box.w / 2 - 14, max(bypasses, default=0))
-    frame.out_x = {p.net: frame.start_x(p) for p in frame.pieces if not p.b}
+        offset = {p: _coming_from(frame, p) - (box.x + box.w / 2) for p in segments}
+        bypasses = [p.end for p in frame.segments if p.b == target and p.mode == "bypass"]
+        _spread(sorted(segments, key=offset.get), offset, box.w / 2 - 14, max(bypasses, default=0))
+    frame.out_x = {p.net: frame.start_x(p) for p in frame.segments if not p.b}
 
 
-def _coming_from(frame: Frame, piece: Piece) -> float:
-    return math.inf if piece.mode == "lane" else frame.start_x(piece)
+def _coming_from(frame: Frame, segment: EdgeSegment) -> float:
+    return math.inf if segment.mode == "lane" else frame.start_x(segment)
 
 
-def _spread(pieces: list[Piece], offset: dict[Piece, float], half: float, bypass: float) -> None:
-    """Set the `end` of each piece, from the left to the right."""
-    straight = [p for p in pieces if abs(offset[p]) < 1]
-    left = [p for p in pieces if offset[p] <= -1]
-    right = [p for p in pieces if offset[p] >= 1]
+def _spread(
+    segments: list[EdgeSegment], offset: dict[EdgeSegment, float], half: float, bypass: float
+) -> None:
+    """Set the `end` of each segment, from the left to the right."""
+    straight = [p for p in segments if abs(offset[p]) < 1]
+    left = [p for p in segments if offset[p] <= -1]
+    right = [p for p in segments if offset[p] >= 1]
     if not straight and not bypass:
-        for i, piece in enumerate(pieces):
-            piece.end = (i - (len(pieces) - 1) / 2) * min(PORT, 2 * half / len(pieces))
+        for i, segment in enumerate(segments):
+            segment.end = (i - (len(segments) - 1) / 2) * min(PORT, 2 * half / len(segments))
         return
     for side, beside in ((-1, left[::-1]), (1, right)):
         step = min(PORT, (half - bypass) / max(1, len(beside)))
-        for i, piece in enumerate(beside):
-            piece.end = side * (bypass + step * (i + 1))
+        for i, segment in enumerate(beside):
+            segment.end = side * (bypass + step * (i + 1))
 
 
 def _lanes(frame: Frame, mode: str, base: float, step: float) -> float:
-    """Give the pieces of a mode lanes that do not overlap; the short ones inside. Returns the outermost x."""
+    """Give the segments of a mode lanes that do not overlap, short ones inside. Returns the outermost x."""
     taken: list[list[tuple[float, float]]] = []
-    for piece in sorted((p for p in frame.pieces if p.mode == mode), key=lambda p: _length(frame, p)):
-        start, end = sorted(frame.span(piece))
+    for segment in sorted((p for p in frame.segments if p.mode == mode), key=lambda p: _length(frame, p)):
+        start, end = sorted(frame.span(segment))
         if mode == "loop":
             start, end = start - 1, end + 1
         lane = 0
@@ -206,12 +210,12 @@ def _lanes(frame: Frame, mode: str, base: float, step: float) -> float:
         if lane == len(taken):
             taken.append([])
         taken[lane].append((start, end))
-        piece.lane = base + step * (lane + 1)
+        segment.lane = base + step * (lane + 1)
     return base + step * len(taken) if taken else base - (FIRST_LANE - LANE if step > 0 else LANE - LOOP_LANE)
 
 
-def _length(frame: Frame, piece: Piece) -> int:
-    start, end = frame.span(piece)
+def _length(frame: Frame, segment: EdgeSegment) -> int:
+    start, end = frame.span(segment)
     return abs(end - start)
 
 
@@ -224,7 +228,7 @@ def _fit_head(frame: Frame, left: float, right: float, group: dict | None) -> No
     frame.axis, frame.w = -left, right - left
     for box in frame.boxes.values():
         box.x -= left
-    for piece in frame.pieces:
-        piece.lane -= left
+    for segment in frame.segments:
+        segment.lane -= left
     frame.in_x = {net: x - left for net, x in frame.in_x.items()}
     frame.out_x = {net: x - left for net, x in frame.out_x.items()}

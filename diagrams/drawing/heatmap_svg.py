@@ -26,7 +26,7 @@ def plot_svg(picture: Picture, dark: bool = False) -> str:
         f'width="{frame.width:g}" height="{frame.height:g}" font-family="{SANS}" font-size="{SMALL}">',
         f"<title>{_clean(picture.title)}</title>",
         f'<rect width="100%" height="100%" fill="{c["bg"]}"/>',
-        _text(16, 24, picture.title, c["fg"], TEXT + 1, more=' font-weight="600"'),
+        _text(16, 24, picture.title, c["fg"], TEXT + 1, extra=' font-weight="600"'),
         _text(16, 42, picture.source, c["muted"]),
         *_map(picture, frame, c, dark),
         *_rows(picture, frame, c),
@@ -55,9 +55,9 @@ class _Frame:
         self.under = max((_width(text) for _, text in labels), default=0) if self.upright else 12
         self.top, self.right = HEAD, self.left + self.w
         self.bottom = self.top + self.h
-        self.words = _lines(picture.note, int((self.w + self.left + 60) / (SMALL * 0.55)))
+        self.note = _lines(picture.note, int((self.w + self.left + 60) / (SMALL * 0.55)))
         self.width = max(self.right + 96, 32 + _width(picture.title, TEXT + 2), 32 + _width(picture.source))
-        self.height = self.bottom + self.under + FOOT + 14 * len(self.words)
+        self.height = self.bottom + self.under + FOOT + 14 * len(self.note)
 
 
 def _map(picture: Picture, frame: _Frame, c: dict, dark: bool):
@@ -70,33 +70,33 @@ def _map(picture: Picture, frame: _Frame, c: dict, dark: bool):
     yield f'<rect {box} fill="none" stroke="{c["border"]}"/>'
     down, across = picture.image.shape
     halo = f' stroke="{c["bg"]}" stroke-width="3" paint-order="stroke"'
-    for row, column, words in picture.marks:
+    for row, column, text in picture.marks:
         x, y = frame.left + column / across * frame.w, frame.top + row / down * frame.h
-        yield _text(x - 4, y + 13, words, c["fg"], 12, "end", halo)
+        yield _text(x - 4, y + 13, text, c["fg"], 12, "end", halo)
 
 
 def _rows(picture: Picture, frame: _Frame, c: dict):
     if not picture.marks:
         first, last = picture.numbers[:2]
         step = frame.h / (last - first + 1)
-        for i, words in _shown(picture.rows, picture.numbers[:2], frame.h):
-            yield _text(frame.left - 6, frame.top + (i + 0.5) * step + 3.5, words, c["muted"], anchor="end")
+        for i, text in _shown(picture.rows, picture.numbers[:2], frame.h):
+            yield _text(frame.left - 6, frame.top + (i + 0.5) * step + 3.5, text, c["muted"], anchor="end")
     y = frame.top + frame.h / 2
     turned = f' transform="rotate(-90 14 {y:g})"'
-    yield _text(14, y, picture.down, c["muted"], anchor="middle", more=turned)
+    yield _text(14, y, picture.down, c["muted"], anchor="middle", extra=turned)
 
 
 def _columns(picture: Picture, frame: _Frame, c: dict):
     if not picture.marks:
         first, last = picture.numbers[2:]
         step = frame.w / (last - first + 1)
-        for i, words in _shown(picture.columns, picture.numbers[2:], frame.w):
+        for i, text in _shown(picture.columns, picture.numbers[2:], frame.w):
             x, y = frame.left + (i + 0.5) * step, frame.bottom + 14
             if frame.upright:
                 turned = f' transform="rotate(-90 {x + 3.5:g} {y - 8:g})"'
-                yield _text(x + 3.5, y - 8, words, c["muted"], anchor="end", more=turned)
+                yield _text(x + 3.5, y - 8, text, c["muted"], anchor="end", extra=turned)
             else:
-                yield _text(x, y, words, c["muted"], anchor="middle")
+                yield _text(x, y, text, c["muted"], anchor="middle")
     x = frame.left + frame.w / 2
     yield _text(x, frame.bottom + frame.under + 18, picture.across, c["muted"], anchor="middle")
 
@@ -122,12 +122,12 @@ def _scale(picture: Picture, frame: _Frame, c: dict, dark: bool):
 
 
 def _note(picture: Picture, frame: _Frame, c: dict):
-    for i, line in enumerate(frame.words):
+    for i, line in enumerate(frame.note):
         yield _text(16, frame.bottom + frame.under + FOOT + 2 + 14 * i, line, c["muted"])
 
 
 def _shown(labels, ends: tuple[int, int], room: float) -> list[tuple[int, str]]:
-    """Labels for which there is room, with their place from the first: all, or every so manieth."""
+    """Labels for which there is room, with their index from the first: all, or every n-th."""
     first, last = ends
     count = last - first + 1
     step = 1
@@ -135,7 +135,7 @@ def _shown(labels, ends: tuple[int, int], room: float) -> list[tuple[int, str]]:
         step = next(s for s in (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10**6) if s > step)
     start = -first % step  # round numbers
     if step > 1 and len(set(labels)) < len(labels):
-        labels = ()  # with gaps between them, words that come twice do not say which one they are
+        labels = ()  # with gaps between them, a text that comes twice does not say which one it is
     names = [(i, labels[i] if i < len(labels) else str(first + i)) for i in range(start, count, step)]
     return [(i, text if len(text) <= 24 else text[:23] + "…") for i, text in names]
 
@@ -153,13 +153,13 @@ def _width(text: str, size: float = SMALL) -> float:
     return len(text) * size * GLYPH
 
 
-def _text(x, y, words, fill, size=SMALL, anchor="start", more="") -> str:
+def _text(x, y, text, fill, size=SMALL, anchor="start", extra="") -> str:
     return (
-        f'<text x="{x:g}" y="{y:g}" fill="{fill}" font-size="{size:g}" text-anchor="{anchor}"{more}>'
-        f"{_clean(words)}</text>"
+        f'<text x="{x:g}" y="{y:g}" fill="{fill}" font-size="{size:g}" text-anchor="{anchor}"{extra}>'
+        f"{_clean(text)}</text>"
     )
 
 
-def _clean(words: str) -> str:
+def _clean(text: str) -> str:
     """Text that XML can hold: no control characters, no halves of surrogate pairs."""
-    return escape(re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", "�", words))
+    return escape(re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", "�", text))

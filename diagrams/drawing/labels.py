@@ -1,4 +1,4 @@
-"""Where the words beside the lines stand: the first place near the start that touches nothing."""
+"""Where the labels of the lines stand: the first position near the start that touches nothing."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,20 +11,20 @@ Area = tuple[float, float, float, float]  # left, top, right, bottom
 
 @dataclass
 class Label:
-    """A label to be placed: its words, its shapes, the line it belongs to."""
+    """A label to be placed: its text, its shapes, the line it belongs to."""
 
     text: str
     lines: list[str]
     points: list[tuple[float, float]]
-    late: bool = False  # another label speaks for the start of this line
-    level: bool = False  # the line is known by its level stretches, as a loop is
+    late: bool = False  # the start of this line already has a label
+    level: bool = False  # it belongs to the level stretches of the line, as that of a loop does
 
     @property
     def size(self) -> tuple[float, float]:
         return label_size(self.text, self.lines)
 
 
-class Paper:
+class OccupiedAreas:
     """What is drawn already, in horizontal bands so that a look-up is short."""
 
     BAND = 64
@@ -48,12 +48,12 @@ class Paper:
         )
 
 
-def place(label: Label, paper: Paper) -> tuple[float, float, str]:
+def place(label: Label, occupied: OccupiedAreas) -> tuple[float, float, str]:
     """x, y of the first baseline, and the text anchor."""
     w, h = label.size
     spots = list(_spots(label, w, h))
-    spot = next((s for s in spots if paper.free(_area(s, w, h))), spots[0])
-    paper.add(_area(spot, w, h))
+    spot = next((s for s in spots if occupied.free(_area(s, w, h))), spots[0])
+    occupied.add(_area(spot, w, h))
     x, y, anchor = spot
     return round(x, 1), round(y + LINE_H - 3, 1), anchor
 
@@ -73,7 +73,7 @@ def _area(spot: tuple[float, float, str], w: float, h: float) -> Area:
 
 
 def _spots(label: Label, w: float, h: float):
-    """Places beside the line, the best first: right of a vertical stretch, left of it, over a level one."""
+    """Positions beside the line, best first: right of a vertical stretch, left of it, over a level one."""
     pairs = list(pairwise(label.points))
     if label.level:
         pairs = sorted(pairs, key=lambda pair: pair[0][1] != pair[1][1])

@@ -4,10 +4,10 @@ from collections import defaultdict
 
 import networkx as nx
 
-from k3scope.diagrams.drawing.edge_segments import TOP, Edge, Tree, cut, visible_edges
+from k3scope.diagrams.drawing.edge_segments import TOP, RoutedEdge, Tree, cut, visible_edges
 from k3scope.diagrams.drawing.frame import Box, Frame
 from k3scope.diagrams.drawing.frame_layout import PAD, frame_of
-from k3scope.diagrams.drawing.labels import Label, Paper, obstacles, place
+from k3scope.diagrams.drawing.labels import Label, OccupiedAreas, obstacles, place
 from k3scope.diagrams.drawing.metrics import (
     BOX_H,
     HEAD_H,
@@ -20,7 +20,7 @@ from k3scope.diagrams.drawing.metrics import (
 from k3scope.diagrams.drawing.route import line, settle, side_heights, store_lines
 
 MARGIN, ASIDE_GAP = 20, 44
-KEPT = (
+COPIED = (
     "title",
     "sub",
     "mono",
@@ -43,10 +43,10 @@ def layout(graph: nx.DiGraph) -> dict:
     edges = visible_edges(graph, tree)
     aside = _aside(tree, edges)
     stores = [e for e in edges if aside & {e.source, e.target}]
-    pieces = defaultdict(list)
-    for piece in cut([e for e in edges if e not in stores], tree):
-        pieces[piece.container].append(piece)
-    frames = settle(frame_of(TOP, tree, pieces, aside), 0, MARGIN)
+    segments = defaultdict(list)
+    for segment in cut([e for e in edges if e not in stores], tree):
+        segments[segment.container].append(segment)
+    frames = settle(frame_of(TOP, tree, segments, aside), 0, MARGIN)
     boxes = {b.id: b for f in frames for b in f.boxes.values()}
     width = _stand_aside(boxes, frames[0], stores, tree, sorted(aside))
     drawn = _lines(frames, boxes, stores, aside)
@@ -62,7 +62,7 @@ def layout(graph: nx.DiGraph) -> dict:
     }
 
 
-def _aside(tree: Tree, edges: list[Edge]) -> set[str]:
+def _aside(tree: Tree, edges: list[RoutedEdge]) -> set[str]:
     """Boxes at the top that only store edges touch: they stand beside the column of the others."""
     kinds = defaultdict(set)
     for edge in edges:
@@ -72,7 +72,7 @@ def _aside(tree: Tree, edges: list[Edge]) -> set[str]:
 
 
 def _stand_aside(
-    boxes: dict[str, Box], top: Frame, stores: list[Edge], tree: Tree, aside: list[str]
+    boxes: dict[str, Box], top: Frame, stores: list[RoutedEdge], tree: Tree, aside: list[str]
 ) -> float:
     """Put the boxes at the side to the right, as tall as the group they serve; returns the full width."""
     right = top.x + top.w
@@ -80,8 +80,8 @@ def _stand_aside(
         mine = [e for e in stores if name in (e.source, e.target)]
         peers = [boxes[p] for e in mine for p in (e.source, e.target) if p in boxes]
         hosts = [b for b in top.boxes.values() if tree.node[b.id]["group"] and _holds(b, peers)] or peers
-        said = [label_size(e.text, e.label)[0] for e in mine if not hosts[0].frame]
-        x = right - PAD + max([ASIDE_GAP, *(w + 24 for w in said)])
+        widths = [label_size(e.text, e.label)[0] for e in mine if not hosts[0].frame]
+        x = right - PAD + max([ASIDE_GAP, *(w + 24 for w in widths)])
         y, bottom = min(h.y for h in hosts), max(h.bottom for h in hosts)
         width, _ = box_size(tree.node[name])
         boxes[name] = Box(name, width, max(BOX_H, bottom - y), x=x, y=y)
@@ -93,11 +93,13 @@ def _holds(box: Box, peers: list[Box]) -> bool:
     return box in peers or bool(box.frame and any(_holds(b, peers) for b in box.frame.boxes.values()))
 
 
-def _lines(frames: list[Frame], boxes: dict[str, Box], stores: list[Edge], aside: set[str]) -> list[dict]:
+def _lines(
+    frames: list[Frame], boxes: dict[str, Box], stores: list[RoutedEdge], aside: set[str]
+) -> list[dict]:
     heights = side_heights(frames, boxes, stores, aside)
     drawn = []
     for frame in frames:
-        for p in frame.pieces:
+        for p in frame.segments:
             ends = p.a or frame.id, p.b or frame.id
             points = line(frame, p, heights)
             drawn.append(
@@ -127,17 +129,17 @@ def _edge(net, ends, members, kind, loop, points, text, label) -> dict:
 
 
 def _label(drawn: list[dict], boxes: dict[str, Box], tree: Tree) -> None:
-    """Find a place for every label, the ones with the least room first."""
-    paper = Paper([area for e in drawn for area in obstacles(e["points"])])
+    """Find a position for every label, the ones with the least room first."""
+    occupied = OccupiedAreas([area for e in drawn for area in obstacles(e["points"])])
     for name, box in boxes.items():
         for area in _solid(box, tree.node[name]):
-            paper.add(area)
-    spoken = set()
+            occupied.add(area)
+    labelled = set()
     for edge in sorted(drawn, key=lambda e: e["points"][-1][1] - e["points"][0][1]):
         if edge["text"] or edge["label"]:
-            label = Label(edge["text"], edge["label"], edge["points"], edge["net"] in spoken, edge["loop"])
-            spoken.add(edge["net"])
-            edge["lx"], edge["ly"], edge["anchor"] = place(label, paper)
+            label = Label(edge["text"], edge["label"], edge["points"], edge["net"] in labelled, edge["loop"])
+            labelled.add(edge["net"])
+            edge["lx"], edge["ly"], edge["anchor"] = place(label, occupied)
 
 
 def _solid(box: Box, node: dict) -> list[tuple[float, float, float, float]]:
@@ -157,7 +159,7 @@ def _node(box: Box, tree: Tree) -> dict:
     node = tree.node[box.id]
     return {
         "id": box.id,
-        **{key: node.get(key) for key in KEPT},
+        **{key: node.get(key) for key in COPIED},
         "row": second_row(node),
         "badge_w": badge_width(node["badge"]),
         "x": round(box.x, 1),

@@ -35,7 +35,7 @@ def mono_width(text: str, px: float = LABEL_PX) -> float:
 
 
 def second_row(node: dict) -> str:
-    """What stands under the title: the count of a closed group, else the shape or short words, cut to fit."""
+    """What stands under the title: the count of a closed group, else the shape or a text, cut to fit."""
     closed = node["group"] and not node["open"]
     text = (closed and node["badge"]) or node["mono"] or node["sub"] or ""
     width = mono_width if text == node["mono"] else plain_width
@@ -66,7 +66,7 @@ def label_lines(label: list[str]) -> list[str]:
 
 
 def label_size(text: str, lines: list[str]) -> tuple[float, float]:
-    """Width and height of an edge label: its words, then its shapes."""
+    """Width and height of an edge label: its text, then its shapes."""
     widths = [mono_width(line) for line in lines] + ([plain_width(text, 10.5)] if text else [])
     return max(widths, default=0), LINE_H * len(widths)
 

@@ -35,12 +35,12 @@ def columns(graph: nx.DiGraph, rank: dict[str, int], leaving: set[str], fed: set
     chains = _chains(graph)
     for number, chain in enumerate(chains):
         rows = _rows(graph, rank, chain, last if chain[-1] in leaving else -1)
-        here = 0
+        chosen = 0
         if number:
             tops = [column[p] for p in graph.predecessors(chain[0]) if p in column]
-            here = _free(rows, taken, side=_side(tops, taken))
-        taken[here] |= rows
-        column.update(dict.fromkeys(chain, here))
+            chosen = _free(rows, taken, side=_side(tops, taken))
+        taken[chosen] |= rows
+        column.update(dict.fromkeys(chain, chosen))
     return column
 
 
@@ -60,12 +60,12 @@ def _best_path(graph: nx.DiGraph, rest: nx.DiGraph, place: dict[str, int]) -> li
     best: dict[str, list[tuple]] = {}
     for node in nx.topological_sort(rest):
         before = [path for p in rest.predecessors(node) for path in best[p]] or [(0, 0, 0, 0, ())]
-        found = []
+        paths = []
         for length, skips, edges, _, path in before:
             skips -= sum(p in path[:-1] for p in graph.predecessors(node))
             path = (*path, node)
-            found.append((length + 1, skips, edges + graph.degree(node), -place[path[0]], path))
-        best[node] = sorted(found)[-8:]  # a few, as a later node may turn a good start into a skip
+            paths.append((length + 1, skips, edges + graph.degree(node), -place[path[0]], path))
+        best[node] = sorted(paths)[-8:]  # a few, as a later node may turn a good start into a skip
     return list(max(path for paths in best.values() for path in paths)[-1])
 
 

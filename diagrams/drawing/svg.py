@@ -57,10 +57,10 @@ def colours(dark: bool) -> dict[str, str]:
     return night if dark else light
 
 
-def _text(x, y, words, fill, size=12.5, anchor="start", more="") -> str:
+def _text(x, y, text, fill, size=12.5, anchor="start", extra="") -> str:
     return (
-        f'<text x="{x:g}" y="{y:g}" fill="{fill}" font-size="{size}" text-anchor="{anchor}"{more}>'
-        f"{escape(words)}</text>"
+        f'<text x="{x:g}" y="{y:g}" fill="{fill}" font-size="{size}" text-anchor="{anchor}"{extra}>'
+        f"{escape(text)}</text>"
     )
 
 
@@ -72,16 +72,16 @@ def _frame(node: dict, fill: str, stroke: str, rx: float, width: float) -> str:
     )
 
 
-def _group(node: dict, c: dict, chosen: bool) -> str:
-    stroke = c["pick"] if chosen else c[node["kind"]]
-    return _item(node, [_frame(node, c[f"{node['kind']}-g"], stroke, 14, 2.5 if chosen else 0.6)])
+def _group(node: dict, c: dict, selected: bool) -> str:
+    stroke = c["pick"] if selected else c[node["kind"]]
+    return _item(node, [_frame(node, c[f"{node['kind']}-g"], stroke, 14, 2.5 if selected else 0.6)])
 
 
 def _header(node: dict, c: dict) -> str:
     """Title and badge of an open group, over the lines that enter it."""
     kind = c[node["kind"]]
     halo = f' font-weight="600" stroke="{c[node["kind"] + "-g"]}" stroke-width="4" paint-order="stroke"'
-    parts = [_text(node["x"] + 18, node["y"] + 22.5, node["title"], kind, more=halo)]
+    parts = [_text(node["x"] + 18, node["y"] + 22.5, node["title"], kind, extra=halo)]
     if node["badge"]:
         w = node["badge_w"]
         x, y = node["x"] + node["w"] - w - 12, node["y"] + 9
@@ -93,16 +93,16 @@ def _header(node: dict, c: dict) -> str:
     return "".join(parts)
 
 
-def _box(node: dict, c: dict, chosen: bool) -> str:
+def _box(node: dict, c: dict, selected: bool) -> str:
     tall = node["h"] > RAIL
     fill = c["bg"] if node["io"] or node["level"] == "tensor" else c[f"{node['kind']}-{'g' if tall else 'f'}"]
     rx = node["h"] / 2 if node["io"] else 16 if node["level"] == "op" else RADIUS
-    stroke = c["pick"] if chosen else c[node["kind"]]
+    stroke = c["pick"] if selected else c[node["kind"]]
     x, y = node["x"] + node["w"] / 2, node["y"] + (34 if tall else node["h"] / 2)
     up = -3 if node["row"] else 4.5
     parts = [
-        _frame(node, fill, stroke, rx, 2.5 if chosen else 1.25),
-        _text(x, y + up, node["title"], c["fg"], anchor="middle", more=' font-weight="600"'),
+        _frame(node, fill, stroke, rx, 2.5 if selected else 1.25),
+        _text(x, y + up, node["title"], c["fg"], anchor="middle", extra=' font-weight="600"'),
     ]
     if node["row"]:
         mono = f' font-family="{MONO}"' if node["row"] == node["mono"] else ""
@@ -116,10 +116,10 @@ def _item(node: dict, parts: list[str]) -> str:
 
 
 def _edge(edge: dict, nodes: dict, c: dict, selected: str) -> str:
-    chosen = _way(edge, nodes, selected) if selected else ""
-    colour = c[chosen or LINE_KIND[edge["kind"]]]
+    direction = _direction(edge, nodes, selected) if selected else ""
+    colour = c[direction or LINE_KIND[edge["kind"]]]
     style = f'fill="none" stroke="{colour}" {STROKE[edge["kind"]]}'
-    if chosen:
+    if direction:
         style = re.sub(r'width="[\d.]+"', 'width="2.5"', style)
     parts = [f'<path d="{_rounded(edge["points"])}" {style}/>']
     if not nodes[edge["target"]]["open"]:
@@ -127,7 +127,7 @@ def _edge(edge: dict, nodes: dict, c: dict, selected: str) -> str:
     return "".join(parts)
 
 
-def _way(edge: dict, nodes: dict, selected: str) -> str:
+def _direction(edge: dict, nodes: dict, selected: str) -> str:
     """Whether an edge brings something "in" to the selected box or group or takes it "out"; else ""."""
     ends = [(_inside(a, selected, nodes), _inside(b, selected, nodes)) for a, b in edge["members"]]
     if any(b and (not a or edge["loop"]) for a, b in ends):
@@ -144,9 +144,9 @@ def _inside(box: str | None, group: str, nodes: dict) -> bool:
 def _rounded(points: list[list[float]]) -> str:
     """Path data of a polyline with round corners."""
     parts = [f"M{_xy(points[0])}"]
-    for (before, here), (_, after) in pairwise(pairwise(points)):
-        r = min(RADIUS, _far(before, here) / 2, _far(here, after) / 2)
-        parts.append(f"L{_xy(_toward(here, before, r))}Q{_xy(here)} {_xy(_toward(here, after, r))}")
+    for (before, corner), (_, after) in pairwise(pairwise(points)):
+        r = min(RADIUS, _distance(before, corner) / 2, _distance(corner, after) / 2)
+        parts.append(f"L{_xy(_toward(corner, before, r))}Q{_xy(corner)} {_xy(_toward(corner, after, r))}")
     return "".join(parts) + f"L{_xy(points[-1])}"
 
 
@@ -158,12 +158,12 @@ def _arrow(before: list[float], tip: list[float]) -> str:
 
 
 def _label(edge: dict, c: dict) -> str:
-    words = {"flow": c["fg"], "sum": c["norm"], "store": c["aux"]}["sum" if edge["loop"] else edge["kind"]]
-    lines = [(edge["text"], words, 10.5, ' font-weight="500"')] if edge["text"] else []
+    colour = {"flow": c["fg"], "sum": c["norm"], "store": c["aux"]}["sum" if edge["loop"] else edge["kind"]]
+    lines = [(edge["text"], colour, 10.5, ' font-weight="500"')] if edge["text"] else []
     lines += [(line, c["muted"], 10, f' font-family="{MONO}"') for line in edge["label"]]
     return "".join(
-        _text(edge["lx"], edge["ly"] + i * LINE_H, line, fill, size, edge["anchor"], more)
-        for i, (line, fill, size, more) in enumerate(lines)
+        _text(edge["lx"], edge["ly"] + i * LINE_H, line, fill, size, edge["anchor"], extra)
+        for i, (line, fill, size, extra) in enumerate(lines)
     )
 
 
@@ -171,12 +171,12 @@ def _xy(point) -> str:
     return f"{point[0]:g},{point[1]:g}"
 
 
-def _far(a, b) -> float:
+def _distance(a, b) -> float:
     return abs(a[0] - b[0]) + abs(a[1] - b[1])
 
 
-def _toward(here, there, r: float) -> tuple[float, float]:
-    return here[0] + _sign(there[0] - here[0]) * r, here[1] + _sign(there[1] - here[1]) * r
+def _toward(start, end, r: float) -> tuple[float, float]:
+    return start[0] + _sign(end[0] - start[0]) * r, start[1] + _sign(end[1] - start[1]) * r
 
 
 def _sign(x: float) -> int:

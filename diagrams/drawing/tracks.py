@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from k3scope.diagrams.drawing.edge_segments import TOP, Piece
+from k3scope.diagrams.drawing.edge_segments import TOP, EdgeSegment
 from k3scope.diagrams.drawing.frame import Frame
 from k3scope.diagrams.drawing.metrics import label_size
 
@@ -13,7 +13,7 @@ DEPART, ARRIVE, RETURN = range(3)  # tracks of forks lie high, of joins lower, o
 
 @dataclass(eq=False)
 class Track:
-    """A horizontal stretch in a channel, shared by the pieces of one net."""
+    """A horizontal stretch in a channel, shared by the segments of one net."""
 
     rank: int
     starts: set[float] = field(default_factory=set)  # where lines come down to it
@@ -32,66 +32,66 @@ class Track:
 def stack(frame: Frame) -> None:
     """Set every y of a frame and its height."""
     channels: dict[int, dict[tuple, Track]] = defaultdict(dict)
-    for piece in frame.pieces:
-        piece.tracks = _tracks(frame, piece, channels)
+    for segment in frame.segments:
+        segment.tracks = _tracks(frame, segment, channels)
     y = frame.head
     for row in range(frame.rows + 1):
         y += _channel(frame, row, list(channels[row].values()), y)
-        here = [b for b in frame.boxes.values() if b.row == row]
-        for box in here:
+        boxes = [b for b in frame.boxes.values() if b.row == row]
+        for box in boxes:
             box.y = y
-        y += max((b.h for b in here), default=0)
+        y += max((b.h for b in boxes), default=0)
     frame.h = y
 
 
-def _tracks(frame: Frame, piece: Piece, channels: dict) -> list[Track | None]:
-    """The tracks a piece runs on: where it leaves its column and where it enters the next one."""
-    start, end = frame.span(piece)
-    x0, x1 = frame.start_x(piece), frame.end_x(piece)
+def _tracks(frame: Frame, segment: EdgeSegment, channels: dict) -> list[Track | None]:
+    """The tracks a segment runs on: where it leaves its column and where it enters the next one."""
+    start, end = frame.span(segment)
+    x0, x1 = frame.start_x(segment), frame.end_x(segment)
 
     def track(channel: int, key: tuple, rank: int, start: float, end: float) -> Track:
-        found = channels[channel].setdefault(key, Track(rank))
-        found.starts.add(start)
-        found.ends.add(end)
-        return found
+        shared = channels[channel].setdefault(key, Track(rank))
+        shared.starts.add(start)
+        shared.ends.add(end)
+        return shared
 
-    depart, arrive = (start + 1, (piece.net, DEPART)), (end, (piece.net, piece.b))
-    if piece.mode == "loop":
-        return [track(*depart, DEPART, x0, piece.lane), track(*arrive, RETURN, piece.lane, x1)]
-    if piece.mode == "lane":
-        out = None if leaves_aside(frame, piece) else track(*depart, DEPART, x0, piece.lane)
-        back = None if enters_aside(frame, piece) else track(*arrive, ARRIVE, piece.lane, x1)
+    depart, arrive = (start + 1, (segment.net, DEPART)), (end, (segment.net, segment.b))
+    if segment.mode == "loop":
+        return [track(*depart, DEPART, x0, segment.lane), track(*arrive, RETURN, segment.lane, x1)]
+    if segment.mode == "lane":
+        out = None if leaves_aside(frame, segment) else track(*depart, DEPART, x0, segment.lane)
+        back = None if enters_aside(frame, segment) else track(*arrive, ARRIVE, segment.lane, x1)
         return [out, back]
-    if piece.mode == "bypass" or abs(x0 - x1) < 1:
+    if segment.mode == "bypass" or abs(x0 - x1) < 1:
         return []
-    return [track(*depart, DEPART, x0, x1) if piece.mode == "near" else track(*arrive, ARRIVE, x0, x1)]
+    return [track(*depart, DEPART, x0, x1) if segment.mode == "near" else track(*arrive, ARRIVE, x0, x1)]
 
 
-def leaves_aside(frame: Frame, piece: Piece) -> bool:
-    return _clear_right(frame, piece.a)
+def leaves_aside(frame: Frame, segment: EdgeSegment) -> bool:
+    return _clear_right(frame, segment.a)
 
 
-def enters_aside(frame: Frame, piece: Piece) -> bool:
-    return piece.b is None or _clear_right(frame, piece.b)
+def enters_aside(frame: Frame, segment: EdgeSegment) -> bool:
+    return segment.b is None or _clear_right(frame, segment.b)
 
 
 def _clear_right(frame: Frame, box: str | None) -> bool:
     """Whether a line can run from the right side of a box to the lanes."""
     if box is None or frame.boxes[box].frame:
         return False
-    here = frame.boxes[box]
-    return not any(b.row == here.row and b.x > here.x for b in frame.boxes.values())
+    own = frame.boxes[box]
+    return not any(b.row == own.row and b.x > own.x for b in frame.boxes.values())
 
 
 def _channel(frame: Frame, row: int, tracks: list[Track], top: float) -> float:
     """Lay the tracks of the channel above a row and return its height."""
-    said = [
+    heights = [
         label_size(p.text, p.label)[1]
-        for p in frame.pieces
+        for p in frame.segments
         if p.a and frame.boxes[p.a].row == row - 1 and p.mode in ("near", "far") and (p.label or p.text)
     ]
     first, last = row == 0, row == frame.rows
-    room = max(said) + 10 if said else (4 if first or last else BARE)
+    room = max(heights) + 10 if heights else (4 if first or last else BARE)
     if first and frame.id == TOP:
         room = 0
     levels = _levels(tracks)
@@ -109,10 +109,10 @@ def _levels(tracks: list[Track]) -> dict[Track, int]:
         ready = (t for t in waiting if not any(_over(u, t) for u in waiting if u is not t))
         track = next(ready, waiting[0])
         waiting.remove(track)
-        here = max((level[t] + 1 for t in level if _over(t, track)), default=0)
-        while any(level[t] == here and _touch(t, track) for t in level):
-            here += 1
-        level[track] = here
+        lowest = max((level[t] + 1 for t in level if _over(t, track)), default=0)
+        while any(level[t] == lowest and _touch(t, track) for t in level):
+            lowest += 1
+        level[track] = lowest
     return level
 
 

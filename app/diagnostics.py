@@ -9,7 +9,7 @@ import torch
 from k3scope.app import models
 from k3scope.diagrams.spec.format_numbers import size
 from k3scope.model import config_of
-from k3scope.model.checkpoint.named import NAMED, folder_of
+from k3scope.model.checkpoint.model_registry import REGISTERED, folder_of
 from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.files.checkpoint_folder import SINGLE
 from k3scope.model.kernels import dispatch, native
@@ -68,7 +68,7 @@ def _model(name: str) -> dict[str, str]:
 def _weights(name: str) -> str:
     if name in TRAINED:
         return f"trained checkpoint, {size((folder_of(name) / SINGLE).stat().st_size)}"
-    if name in NAMED:
+    if name in REGISTERED:
         return "a folder named at the start"
     return "no weights" if models.lacks(name) else "seeded random weights"
 

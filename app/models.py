@@ -6,7 +6,7 @@ from functools import cache
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec.format_numbers import size
 from k3scope.model.checkpoint.checkpoint import open_checkpoint
-from k3scope.model.checkpoint.named import NAMED, Named, register
+from k3scope.model.checkpoint.model_registry import REGISTERED, RegisteredModel, register
 from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.files.checkpoint_folder import Folder
 from k3scope.model.presets import DRAWN, META_ONLY, PRESETS, TRAINED
@@ -21,7 +21,7 @@ def title(model: str) -> str:
     return TITLES.get(model, model)
 
 
-def add(text: str) -> Named:
+def add(text: str) -> RegisteredModel:
     """Take over NAME=PATH of the command line. ValueError when that cannot be drawn."""
     name, equals, path = text.partition("=")
     if not equals or not path:
@@ -34,12 +34,12 @@ def add(text: str) -> Named:
 
 def drawn() -> tuple[str, ...]:
     """What a link may name."""
-    return (*DRAWN, *NAMED)
+    return (*DRAWN, *REGISTERED)
 
 
 def compared() -> tuple[str, ...]:
     """What may stand beside the drawn model."""
-    return (*PRESETS, *TRAINED, *NAMED)
+    return (*PRESETS, *TRAINED, *REGISTERED)
 
 
 @cache
@@ -47,15 +47,15 @@ def lacks(name: str) -> str:
     """Why a model does not run here, "" when it does."""
     if name in RUNNABLE:
         return ""
-    if name not in NAMED:
+    if name not in REGISTERED:
         return "only its shapes and counts are at hand"
-    path = NAMED[name].path
+    path = REGISTERED[name].path
     if not path.is_dir() or not Folder.has_weights(path):
         return "there are no weights, only its config.json"
     try:
         if missing := open_checkpoint(path).problem():
             return without_path(name, missing)
-        tokenizer_of(name, NAMED[name].config.vocab)
+        tokenizer_of(name, REGISTERED[name].config.vocab)
     except ValueError as error:
         return without_path(name, str(error))
     needed, memory = BYTES * Facts.of(name).totals.total, _memory()
@@ -66,9 +66,9 @@ def lacks(name: str) -> str:
 
 def without_path(name: str, text: str) -> str:
     """A sentence for visitors: where the owner of this machine keeps a model is not told."""
-    if name not in NAMED:
+    if name not in REGISTERED:
         return text
-    return text.replace(f"{NAMED[name].path}: ", "").replace(str(NAMED[name].path), name)
+    return text.replace(f"{REGISTERED[name].path}: ", "").replace(str(REGISTERED[name].path), name)
 
 
 def _memory() -> int:

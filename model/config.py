@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from k3scope.model import official_config
+from k3scope.model.official_config import config_fields
 from k3scope.model.vision.vision_config import VisionConfig
 
 
@@ -62,7 +62,7 @@ class Config:
     @classmethod
     def from_official(cls, raw: dict[str, Any]) -> "Config":
         """Read an official config.json (`text_config` nested or flat). ValueError names the key at fault."""
-        return cls(**official_config.fields(raw))
+        return cls(**config_fields(raw))
 
     @property
     def layers(self) -> int:

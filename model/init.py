@@ -4,6 +4,7 @@ import math
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from k3scope.model.config import Config
 from k3scope.model.kda import KimiDeltaAttention, ShortConvolution
@@ -25,8 +26,20 @@ def random_model(c: Config, seed: int = 0) -> KimiK3:
 
 def build(c: Config) -> KimiK3:
     """The module tree on the meta device: every shape, no numbers, no memory."""
-    with torch.device("meta"):
+    with torch.device("meta"), _NoDraws():
         return KimiK3(c).eval().requires_grad_(False)
+
+
+class _NoDraws(TorchFunctionMode):
+    """Passes over what `torch.nn` modules draw when they are made: on the meta device there are no numbers.
+
+    The first of those draws would load torch's compiler, which takes longer than everything else here.
+    """
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if getattr(func, "__module__", "") == "torch.nn.init":
+            return (args or tuple(kwargs.values()))[0]
+        return func(*args, **(kwargs or {}))
 
 
 def _fill(module: nn.Module, c: Config, generator: torch.Generator) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from k3scope.model.checkpoint.checkpoint import open_checkpoint, read_config
-from k3scope.model.checkpoint.named import NAMED, folder_of
+from k3scope.model.checkpoint.model_registry import REGISTERED, folder_of
 from k3scope.model.checkpoint.tensor_layout import cast
 from k3scope.model.config import Config
 from k3scope.model.init import build, random_model
@@ -15,8 +15,8 @@ from k3scope.model.presets import META_ONLY, PRESETS, TRAINED, preset
 
 def config_of(name: str) -> Config:
     """Config of a model's name, a config.json, or a checkpoint folder."""
-    if name in NAMED:
-        return NAMED[name].config
+    if name in REGISTERED:
+        return REGISTERED[name].config
     named = name in PRESETS or name in TRAINED or not Path(name).exists()
     return preset(name) if named else read_config(name)
 

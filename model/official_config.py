@@ -45,7 +45,7 @@ VISION_FIXED = {
 }  # fmt: skip
 
 
-def fields(official: dict[str, Any]) -> dict[str, Any]:
+def config_fields(official: dict[str, Any]) -> dict[str, Any]:
     """Values of the Config fields in an official config.json, `text_config` nested or flat.
 
     Layer lists count from 1. Kimi K3 and Kimi-Linear are told apart by the keys only K3 has.

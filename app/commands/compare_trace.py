@@ -4,7 +4,7 @@ from torch import Tensor
 
 from k3scope.app.commands.tensor_files import read_tensors
 from k3scope.model.interventions.forced_routing import agreement
-from k3scope.model.runs.trace_diff import Difference, compare, first_beyond
+from k3scope.model.runs.trace_diff import TraceDifference, compare, first_beyond
 
 
 def arguments(parser) -> None:
@@ -29,8 +29,8 @@ def run(options) -> int:
     return 1
 
 
-def _worst_by_kind(differences: list[Difference]) -> list[Difference]:
-    worst: dict[str, Difference] = {}
+def _worst_by_kind(differences: list[TraceDifference]) -> list[TraceDifference]:
+    worst: dict[str, TraceDifference] = {}
     for d in differences:
         kind = d.name.split(".", 2)[-1] if d.name.startswith("layers.") else d.name
         if kind not in worst or d.error > worst[kind].error:

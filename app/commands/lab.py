@@ -9,9 +9,9 @@ from k3scope.app.commands import intervention_options
 from k3scope.app.lab.picture_difference import Pairs, minus
 from k3scope.diagrams.drawing.heatmap_svg import plot_svg
 from k3scope.diagrams.drawing.png import to_png
+from k3scope.model.measure.observe import VIEWS
 from k3scope.model.measure.picture import Picture
-from k3scope.model.measure.plots import PLOTS
-from k3scope.model.measure.streaming import VIEWS
+from k3scope.model.measure.run_plots import PLOTS
 from k3scope.model.runs.lab import lab
 from k3scope.model.runs.run import Run
 

@@ -1,7 +1,7 @@
 """Open k3scope in the browser."""
 
 from k3scope.app import models
-from k3scope.model.checkpoint.named import Named
+from k3scope.model.checkpoint.model_registry import RegisteredModel
 
 
 def arguments(parser) -> None:
@@ -47,7 +47,7 @@ def run(options) -> None:
     )
 
 
-def _announce(found: Named) -> None:
+def _announce(found: RegisteredModel) -> None:
     why = models.lacks(found.name)
     runs = f"is drawn but does not run: {why}" if why else "runs here"
     print(f"{found.name} ({found.config.layers} layers of {found.path}) {runs}", flush=True)

@@ -9,9 +9,9 @@ import numpy as np
 from k3scope.app.lab.picture_difference import Pairs, minus
 from k3scope.app.lab.pooling import fit
 from k3scope.model.config import Config
-from k3scope.model.measure.overlap import of_choices
 from k3scope.model.measure.picture import Picture
-from k3scope.model.measure.views import layer_names, there
+from k3scope.model.measure.routing_overlap import of_choices
+from k3scope.model.measure.run_view import layer_names, require_layers
 from k3scope.model.runs.run import Run
 
 NEAR = 48  # tokens on each side of the chosen one in an exact part of a map
@@ -72,7 +72,7 @@ def _near(title: str, meaning: str, read: Callable[[Run, At], np.ndarray]):
     def draw(run: Run, at: At) -> Picture:
         first, stop = max(0, at.token - NEAR), min(run.length, at.token + NEAR + 1)
         part = read(run, at)[first:stop, first:stop]
-        names, ends = run.pieces[first:stop], (first, stop - 1, first, stop - 1)
+        names, ends = run.token_texts[first:stop], (first, stop - 1, first, stop - 1)
         absent = np.triu(np.ones(part.shape, dtype=bool), 1)
         return Picture(
             f"{title} {at.layer}, head {at.head}, around token {at.token}", part, "token", "token", "weight",
@@ -84,12 +84,12 @@ def _near(title: str, meaning: str, read: Callable[[Run, At], np.ndarray]):
 
 
 def _common(run: Run, other: Run, pairs: Pairs) -> Picture:
-    layers = there(run.routing.layers, "Experts in common")
+    layers = require_layers(run.routing.layers, "Experts in common")
     first, second = pairs.positions.T
     image = np.stack(
         [of_choices(run.routing.of(n).index[first], other.routing.of(n).index[second]) for n in layers]
     )
-    rows, columns = layer_names(run.config, layers), [run.pieces[i] for i in first]
+    rows, columns = layer_names(run.config, layers), [run.token_texts[i] for i in first]
     return Picture(
         "Experts in common", image, "layer", "token", "share", rows, columns, meaning="share",
         source=f"{run.source} and {other.source}",
@@ -225,10 +225,10 @@ def draw_difference(run: Run, other: Run, slot: Slot, choice: Choice, at: At) ->
     pairs = Pairs.of(run, other)
     if choice.both is not None:
         return fit(choice.both(run, other, pairs), slot.cells)
-    there = At(at.layer, at.head, pairs.partner(at.token) if "token" in choice.needs else at.token)
+    partner = At(at.layer, at.head, pairs.partner(at.token) if "token" in choice.needs else at.token)
     if not pairs.same and choice.draw is not None:
         raise ValueError(f"{choice.label}: there is no difference for prompts that are not the same.")
-    return fit(minus(picture(run, choice, at), picture(other, choice, there), pairs), slot.cells)
+    return fit(minus(picture(run, choice, at), picture(other, choice, partner), pairs), slot.cells)
 
 
 def picture(run: Run, choice: Choice, at: At) -> Picture:

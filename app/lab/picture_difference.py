@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from k3scope.model.measure.difference import aligned
 from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.run_difference import aligned
 from k3scope.model.runs.run import Run
 
 

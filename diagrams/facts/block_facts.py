@@ -12,7 +12,7 @@ from k3scope.diagrams.spec.citations import source_of
 from k3scope.diagrams.spec.shapes import Step
 from k3scope.model import meta
 from k3scope.model.accounting import Totals, count, totals
-from k3scope.model.checkpoint.tensor_layout import Entry, Layout
+from k3scope.model.checkpoint.tensor_layout import Layout, TensorEntry
 from k3scope.model.config import Config
 from k3scope.model.kimi_k3 import KimiK3
 
@@ -259,7 +259,7 @@ def ranges(numbers: list[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
-def _tensor(entry: Entry, named: bool) -> tuple[str, tuple[int, ...], int]:
+def _tensor(entry: TensorEntry, named: bool) -> tuple[str, tuple[int, ...], int]:
     """Official name with L for the layer (its number when `named`) and E for the expert; shape; elements."""
     name = entry.name if named else of_all_layers(entry.name)
     if entry.experts:

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from k3scope.model.checkpoint.tensor_layout import Entry, Layout, Stored
+from k3scope.model.checkpoint.tensor_layout import Layout, Stored, TensorEntry
 from k3scope.model.config import Config
 from k3scope.model.files.checkpoint_folder import Folder
-from k3scope.model.files.safetensors_shard import Slot
+from k3scope.model.files.safetensors_shard import TensorHeader
 from k3scope.model.init import build
 from k3scope.model.kernels import mxfp4
 from k3scope.model.kimi_k3 import KimiK3
@@ -118,7 +118,7 @@ class Checkpoint:
         entries = {matrix: self.layout.entries[f"{path}.{matrix}"] for matrix in MATRICES}
         return ExpertsOnDemand(self.config, lambda matrix, expert: self._expert(entries[matrix], expert))
 
-    def _fill(self, model: KimiK3, entry: Entry, dtype: torch.dtype | None, device: str) -> None:
+    def _fill(self, model: KimiK3, entry: TensorEntry, dtype: torch.dtype | None, device: str) -> None:
         owner, _, leaf = entry.parameter.rpartition(".")
         module = model.get_submodule(owner)
         if isinstance(module, PackedExperts):
@@ -128,14 +128,14 @@ class Checkpoint:
             shape = getattr(module, leaf).shape
             setattr(module, leaf, nn.Parameter(value.reshape(shape), requires_grad=False))
 
-    def _fill_packed(self, module: PackedExperts, matrix: str, entry: Entry, device: str) -> None:
+    def _fill_packed(self, module: PackedExperts, matrix: str, entry: TensorEntry, device: str) -> None:
         module.to(device)
         for expert in range(entry.experts):
             for tensor, kept in zip(entry.of(expert), module.stored(matrix, expert), strict=True):
                 kept.copy_(self.folder.view(tensor.name))
                 self.folder.let_go(tensor.name)
 
-    def _bank(self, entry: Entry, dtype: torch.dtype | None, device: str) -> Tensor:
+    def _bank(self, entry: TensorEntry, dtype: torch.dtype | None, device: str) -> Tensor:
         """One matrix of all experts, stacked one by one: memory holds the stack and no second copy."""
         stack = None
         for expert in range(entry.experts):
@@ -145,7 +145,7 @@ class Checkpoint:
             stack[expert].copy_(one)
         return stack
 
-    def _expert(self, entry: Entry, expert: int) -> Tensor:
+    def _expert(self, entry: TensorEntry, expert: int) -> Tensor:
         """One matrix of one expert as numbers, out of the file."""
         names = [tensor.name for tensor in entry.of(expert)]
         views = [self.folder.view(name) for name in names]
@@ -154,7 +154,7 @@ class Checkpoint:
             self.folder.let_go(name)
         return value
 
-    def _whole(self, entry: Entry, dtype: torch.dtype | None, device: str) -> Tensor:
+    def _whole(self, entry: TensorEntry, dtype: torch.dtype | None, device: str) -> Tensor:
         view = self.folder.view(entry.name)
         if dtype is not None and entry.exact:
             dtype = torch.promote_types(dtype, torch.float32)
@@ -196,7 +196,7 @@ def _with_padding(config: Config, folder: Folder) -> Config:
     return config
 
 
-def _check(tensor: Stored, slot: Slot, path: Path) -> None:
+def _check(tensor: Stored, slot: TensorHeader, path: Path) -> None:
     same = slot.shape == tensor.shape
     if tensor.name.endswith(".A_log"):  # [heads] or [1, 1, heads, 1]
         same = prod(slot.shape) == prod(tensor.shape)

@@ -12,7 +12,7 @@ from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.tracing import Trace, check_ids
 
 
-class Given(nn.Module):
+class FixedEmbedding(nn.Module):
     """Stands where the embedding is: hands out hidden states [B, T, d] that were computed elsewhere."""
 
     def __init__(self, hidden: Tensor):
@@ -23,7 +23,7 @@ class Given(nn.Module):
         return self.hidden
 
 
-class _Enough(Exception):
+class _LastLayerDone(Exception):
     """The last layer that can run has run."""
 
 
@@ -79,9 +79,9 @@ def run_leading(
 
     def stop(path: str) -> None:
         if path == f"{LAYERS}{layers - 1}":
-            raise _Enough
+            raise _LastLayerDone
 
-    with record(on_point=stop) as values, suppress(_Enough):
+    with record(on_point=stop) as values, suppress(_LastLayerDone):
         watch(model)(ids)
     return Trace(ids, None, values)
 
@@ -97,5 +97,5 @@ def _inputs(checkpoint: Checkpoint, model: KimiK3, inputs: Tensor, dtype, device
     if hidden.ndim != 3 or hidden.shape[-1] != d or not hidden.shape[1]:
         raise ValueError(f"hidden states have shape {tuple(inputs.shape)}; expected [T, {d}] or [B, T, {d}]")
     hidden = hidden.to(device=device, dtype=dtype)
-    model.language_model.model.embed_tokens = Given(hidden)
+    model.language_model.model.embed_tokens = FixedEmbedding(hidden)
     return torch.zeros(hidden.shape[:2], dtype=torch.long, device=device)

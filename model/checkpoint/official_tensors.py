@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from k3scope.model.checkpoint.tensor_layout import NAMES, Entry, Layout, Stored
+from k3scope.model.checkpoint.tensor_layout import NAMES, Layout, Stored, TensorEntry
 from k3scope.model.config import Config
 from k3scope.model.files.safetensors_shard import DTYPES
 from k3scope.model.kernels import mxfp4
@@ -56,7 +56,7 @@ class Export:
         exact = self._entry(tensor).exact
         return torch.promote_types(self.dtype, torch.float32) if exact else self.dtype
 
-    def _entry(self, tensor: Stored) -> Entry:
+    def _entry(self, tensor: Stored) -> TensorEntry:
         return self.layout.entries[tensor.parameter]
 
     def _bank(self, tensor: Stored) -> PackedExperts | None:

@@ -47,7 +47,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Entry:
+class TensorEntry:
     """All tensors that one parameter becomes: one, or one or two per expert."""
 
     parameter: str
@@ -98,7 +98,7 @@ class Layout:
 
     def __init__(self, model: nn.Module, config: Config):
         self.config = config
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, TensorEntry] = {}
         self._aliases: dict[str, str] = {}  # further paths of a shared parameter
         seen: dict[int, str] = {}
         for path, module in model.named_modules(remove_duplicate=False):
@@ -114,17 +114,17 @@ class Layout:
                         full, tuple(parameter.shape), isinstance(module, Experts)
                     )
 
-    def _entry(self, path: str, shape: tuple[int, ...], bank: bool) -> Entry:
+    def _entry(self, path: str, shape: tuple[int, ...], bank: bool) -> TensorEntry:
         c = self.config
         family = c.family
         name = path if family == "k3" else path.removeprefix(TEXT)
         if bank:
             experts, *shape = shape
-            return Entry(path, name, tuple(shape), NAMES[c.stored], False, experts, c.packed_experts)
+            return TensorEntry(path, name, tuple(shape), NAMES[c.stored], False, experts, c.packed_experts)
         if family == "kimi-linear" and path.endswith(".A_log"):
             shape = (1, 1, *shape, 1)
         exact = path.endswith(EXACT[family])
-        return Entry(path, name, shape, "F32" if exact else NAMES[c.stored], exact)
+        return TensorEntry(path, name, shape, "F32" if exact else NAMES[c.stored], exact)
 
     def __iter__(self) -> Iterator[Stored]:
         """Every tensor in the order of the tree, expert by expert."""
@@ -186,7 +186,7 @@ class Layout:
         return Storage(sum(by_dtype.values()), by_dtype, elements, stored, scales)
 
     @cached_property
-    def _by_name(self) -> dict[str, Entry]:
+    def _by_name(self) -> dict[str, TensorEntry]:
         return {entry.name: entry for entry in self.entries.values()}
 
 

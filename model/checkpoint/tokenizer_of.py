@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from k3scope.model.checkpoint.named import folder_of
+from k3scope.model.checkpoint.model_registry import folder_of
 from k3scope.model.presets import READS_AS
 from k3scope.model.tokenizers.bpe import BpeTokenizer
 from k3scope.model.tokenizers.tiktoken_file import FILE, TiktokenTokenizer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from k3scope.model.files.safetensors_shard import Shard, Slot
+from k3scope.model.files.safetensors_shard import Shard, TensorHeader
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
@@ -45,7 +45,7 @@ class Folder:
                 raise ValueError(f"{self.path}: {INDEX} places {name} in {file}, which does not hold it")
         return frozenset(self.files)
 
-    def slot(self, name: str) -> Slot | None:
+    def slot(self, name: str) -> TensorHeader | None:
         """What the file says of a tensor; None when the file or the name is missing."""
         file = self.where.get(name)
         return self.shard(file).slots[name] if file in self.here else None

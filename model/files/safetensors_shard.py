@@ -18,7 +18,7 @@ HEADER_LIMIT = 100 * 2**20  # the format's own limit
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class TensorHeader:
     """Where a tensor lies: dtype, shape, and its bytes counted from the start of the file."""
 
     dtype: str
@@ -32,7 +32,7 @@ class Shard:
 
     def __init__(self, path: Path):
         self.path = path
-        self.slots: dict[str, Slot] = _slots(path)
+        self.slots: dict[str, TensorHeader] = _slots(path)
         self._map: mmap.mmap | None = None
 
     def tensor(self, name: str) -> Tensor:
@@ -63,7 +63,7 @@ class Shard:
         self._map = None
 
 
-def _slots(path: Path) -> dict[str, Slot]:
+def _slots(path: Path) -> dict[str, TensorHeader]:
     size = path.stat().st_size
     with path.open("rb") as file:
         length = struct.unpack("<Q", file.read(8))[0] if size >= 8 else 0
@@ -80,12 +80,12 @@ def _slots(path: Path) -> dict[str, Slot]:
     return slots
 
 
-def _slot(entry: dict, base: int) -> Slot:
+def _slot(entry: dict, base: int) -> TensorHeader:
     start, stop = entry["data_offsets"]
-    return Slot(entry["dtype"], tuple(entry["shape"]), base + start, base + stop)
+    return TensorHeader(entry["dtype"], tuple(entry["shape"]), base + start, base + stop)
 
 
-def _check(path: Path, slots: dict[str, Slot], size: int) -> None:
+def _check(path: Path, slots: dict[str, TensorHeader], size: int) -> None:
     for name, slot in slots.items():
         if slot.dtype not in DTYPES:
             raise ValueError(f"{path}: {name} has dtype {slot.dtype}; expected one of {', '.join(DTYPES)}")

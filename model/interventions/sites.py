@@ -7,11 +7,11 @@ from torch import Tensor
 from k3scope.model.config import Config
 from k3scope.model.interventions.intervention import ATTENTION, OUTPUT, Intervention
 
-Slot = Callable[[Tensor], Tensor]  # the part of an output that is replaced, as a view [B, T, ...] into it
+SiteView = Callable[[Tensor], Tensor]  # the part of an output that is replaced, as a view [B, T, ...] into it
 _TEXT = "language_model.model."
 
 
-def slot(config: Config, change: Intervention, layer: int | None) -> Slot:
+def slot(config: Config, change: Intervention, layer: int | None) -> SiteView:
     index = change.index
     match change.what:
         case "head" if config.kinds[layer] == "mla" and config.mla_gate:

@@ -4,7 +4,7 @@ import torch
 import triton
 from torch import Tensor
 
-from k3scope.model.kernels import triton_kda as kernels
+from k3scope.model.kernels import kda_triton_kernels as kernels
 from k3scope.model.kernels.triton_setup import INTERPRETED, block, configuration
 
 CHUNK = kernels.CHUNK.value

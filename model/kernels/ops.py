@@ -24,9 +24,9 @@ _IMPLEMENTED = {
 def _implementation(operator: str, x: Tensor, gradients: bool = False):
     path = dispatch.choose(operator, x, gradients)
     if path == "triton":
-        from k3scope.model.kernels import triton_launch  # triton is an extra, and seconds to import
+        from k3scope.model.kernels import triton_operators  # triton is an extra, and seconds to import
 
-        return getattr(triton_launch, operator)
+        return getattr(triton_operators, operator)
     return _IMPLEMENTED[operator][path]
 
 

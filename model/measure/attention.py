@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from k3scope.model.measure.points import array, layers_with
+from k3scope.model.measure.hook_points import array, layers_with
 from k3scope.model.norm import widen
 from k3scope.model.tracing import Trace
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.measure.depth import OUTPUT
-from k3scope.model.measure.lens import embedding
-from k3scope.model.measure.points import array, in_layer, layers_with
+from k3scope.model.measure.hook_points import array, in_layer, layers_with
+from k3scope.model.measure.logit_lens import embedding
 from k3scope.model.tracing import Trace
 
 _MIXED = "language_model.model.output_attn_res"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from k3scope.model.measure.points import array, in_layer, layers_with
+from k3scope.model.measure.hook_points import array, in_layer, layers_with
 from k3scope.model.tracing import Trace
 
 OUTPUT = "language_model.model.output_attn_res.probs"
@@ -22,7 +22,7 @@ class Residual:
 
 
 @dataclass(frozen=True)
-class Mix:
+class MixWeights:
     """Mean weights of one AttnRes mix over its candidates: the stored sums in order, then the running sum."""
 
     point: str
@@ -77,7 +77,7 @@ def resets(trace: Trace) -> tuple[Reset, ...]:
     )
 
 
-def mixes(trace: Trace) -> tuple[Mix, ...]:
+def mixes(trace: Trace) -> tuple[MixWeights, ...]:
     """Every mix that had a choice, in forward order."""
     found = [
         _mix(trace, in_layer(layer, point), layer, place)
@@ -90,7 +90,7 @@ def mixes(trace: Trace) -> tuple[Mix, ...]:
     return tuple(found)
 
 
-def mix_weights(trace: Trace, mix: Mix) -> np.ndarray:
+def mix_weights(trace: Trace, mix: MixWeights) -> np.ndarray:
     """Weights of a mix for every token: [T, candidates]."""
     return array(trace.values[mix.point][0])
 
@@ -113,7 +113,7 @@ def source_names(candidates: int) -> list[str]:
     return [*(f"block {i}" for i in range(candidates - 1)), "running sum"]
 
 
-def unread(found: Sequence[Mix]) -> np.ndarray:
+def unread(found: Sequence[MixWeights]) -> np.ndarray:
     """True where a mix has no such candidate, in the places of `table`."""
     return np.isnan(table([np.zeros_like(mix.mean) for mix in found]))
 
@@ -123,5 +123,5 @@ def weights_of_token(trace: Trace, token: int) -> np.ndarray:
     return table([array(trace.values[mix.point][0, token]) for mix in mixes(trace)])
 
 
-def _mix(trace: Trace, point: str, layer: int | None, place: str) -> Mix:
-    return Mix(point, layer, place, array(trace.values[point][0].mean(0)))
+def _mix(trace: Trace, point: str, layer: int | None, place: str) -> MixWeights:
+    return MixWeights(point, layer, place, array(trace.values[point][0].mean(0)))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from torch import Tensor
 
-from k3scope.model.measure.points import array, layers_with
+from k3scope.model.measure.hook_points import array, layers_with
 from k3scope.model.tracing import Trace
 
 

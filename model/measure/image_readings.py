@@ -10,7 +10,7 @@ from torch import Tensor
 from k3scope.model.config import Config
 from k3scope.model.measure.attention import heads_of, mla_layers, probs
 from k3scope.model.measure.binning import bounds
-from k3scope.model.measure.points import array
+from k3scope.model.measure.hook_points import array
 from k3scope.model.tracing import Trace
 from k3scope.model.vision.preprocess import from_patches, target_size
 from k3scope.model.vision.tower import Images

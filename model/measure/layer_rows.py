@@ -9,7 +9,7 @@ from k3scope.model.measure.routing import balance
 
 
 @dataclass(frozen=True)
-class Row:
+class LayerRow:
     """A metric over the depth; layers without it have no value."""
 
     name: str
@@ -22,7 +22,7 @@ class Row:
         return max(self.values.values(), default=0.0)
 
 
-def rows(found: Readings) -> tuple[Row, ...]:
+def rows(found: Readings) -> tuple[LayerRow, ...]:
     """Residual magnitude, entropy of the routing and memory of KDA; a model without one has no such row."""
     sums = found.residual
     magnitude = dict(zip(sums.layers, sums.rms.mean(axis=1).tolist(), strict=True))
@@ -34,15 +34,15 @@ def rows(found: Readings) -> tuple[Row, ...]:
     return tuple(row for row in (_sum(magnitude), _entropy(entropy), _memory(memory)) if row.values)
 
 
-def _sum(values: dict[int, float]) -> Row:
-    return Row("sum", "RMS of the running sum that the layer returns, mean over the tokens", "", values)
+def _sum(values: dict[int, float]) -> LayerRow:
+    return LayerRow("sum", "RMS of the running sum that the layer returns, mean over the tokens", "", values)
 
 
-def _entropy(values: dict[int, float]) -> Row:
+def _entropy(values: dict[int, float]) -> LayerRow:
     says = "entropy of the shares of the experts over the prompt; the more, the more evenly they are used"
-    return Row("experts", says, "bits", values)
+    return LayerRow("experts", says, "bits", values)
 
 
-def _memory(values: dict[int, float]) -> Row:
+def _memory(values: dict[int, float]) -> LayerRow:
     says = "half-life of the memory of KDA, median over the heads"
-    return Row("memory", says, "tokens", values)
+    return LayerRow("memory", says, "tokens", values)

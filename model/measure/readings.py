@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from k3scope.model.measure.depth import Mix, Residual, mixes, residual
+from k3scope.model.measure.depth import MixWeights, Residual, mixes, residual
 from k3scope.model.measure.half_life import half_lives
-from k3scope.model.measure.lens import Tokens, tokens_of, top_next
+from k3scope.model.measure.logit_lens import TokenPredictions, token_predictions, top_next
 from k3scope.model.measure.routing import Routing, moe_layers, routing_counts, routing_of
 from k3scope.model.measure.statistics import Statistics, all_statistics, first_bad
 from k3scope.model.tracing import Trace
@@ -19,11 +19,11 @@ class Readings:
 
     next_ids: np.ndarray  # [k], likeliest first
     next_probs: np.ndarray  # [k]
-    tokens: Tokens
+    tokens: TokenPredictions
     residual: Residual
     counts: np.ndarray  # [MoE layers, experts]
     routing: dict[int, Routing]
-    mixes: tuple[Mix, ...]
+    mixes: tuple[MixWeights, ...]
     half_lives: dict[int, np.ndarray]  # layer -> [kda_heads], tokens
     points: dict[str, Statistics]  # in the order of the forward pass
     first_bad: str | None
@@ -40,7 +40,7 @@ def readings(trace: Trace, k: int = 8, points: dict[str, Statistics] | None = No
     return Readings(
         next_ids=ids,
         next_probs=probs,
-        tokens=tokens_of(trace),
+        tokens=token_predictions(trace),
         residual=residual(trace),
         counts=routing_counts(trace),
         routing={layer: routing_of(trace, layer) for layer in moe_layers(trace)},

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from k3scope.model.measure.points import array, layers_with
+from k3scope.model.measure.hook_points import array, layers_with
 from k3scope.model.tracing import Trace
 
 _MOE = "block_sparse_moe."

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from k3scope.model.measure import overlap, routing
+from k3scope.model.measure import routing, routing_overlap
 from k3scope.model.measure.picture import Picture
-from k3scope.model.measure.views import View, chosen, layer_names, refused, there
+from k3scope.model.measure.run_view import RunView, layer_names, refuse_head, require_layer, require_layers
 
 
-class RoutingView(View):
+class RoutingView(RunView):
     """`run.routing`: which experts the tokens went to."""
 
     @property
@@ -21,7 +21,7 @@ class RoutingView(View):
 
     def of(self, layer: int) -> routing.Routing:
         """Indices, weights and margins of a layer."""
-        return routing.routing_of(self.run, chosen(layer, self.layers, "experts"))
+        return routing.routing_of(self.run, require_layer(layer, self.layers, "experts"))
 
     def load(self, layer: int) -> np.ndarray:
         """Summed weight per expert [experts]."""
@@ -31,35 +31,35 @@ class RoutingView(View):
         return routing.balance(self.of(layer).counts(self.run.config.experts))
 
     def bias_effect(self, layer: int) -> routing.BiasEffect:
-        return routing.bias_effect(self.run, chosen(layer, self.layers, "experts"))
+        return routing.bias_effect(self.run, require_layer(layer, self.layers, "experts"))
 
     def output(self, layer: int) -> routing.Output:
-        return routing.output_of(self.run, chosen(layer, self.layers, "experts"))
+        return routing.output_of(self.run, require_layer(layer, self.layers, "experts"))
 
     def overlap(self) -> np.ndarray:
         """Whether two layers group the tokens alike [MoE layers, MoE layers]."""
-        return overlap.of_layers([self.of(layer) for layer in self.layers], self.run.config.experts)
+        return routing_overlap.of_layers([self.of(layer) for layer in self.layers], self.run.config.experts)
 
     def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
-        refused(head, "routing")
+        refuse_head(head, "routing")
         c, tokens = self.run.config, self.run.length
         if layer is not None:
             note = (
                 f"Weights of the {c.top_k} chosen experts of each token; a column sums to {c.routed_scale:g}."
             )
             title, image = f"Experts of each token, layer {layer}", self.of(layer).lanes(c.experts).T
-            lanes = {"columns": self.run.pieces, "meaning": "share", "note": note}
-            return self.made(title, image, "expert", "token", "weight", **lanes)
-        layers = there(self.layers, "Tokens per expert")
+            lanes = {"columns": self.run.token_texts, "meaning": "share", "note": note}
+            return self.make_picture(title, image, "expert", "token", "weight", **lanes)
+        layers = require_layers(self.layers, "Tokens per expert")
         note = f"Every row sums to {tokens:,} tokens x {c.top_k} = {tokens * c.top_k:,} choices."
         ends = (0, len(layers) - 1, 0, c.experts - 1)
         names = {"rows": layer_names(c, layers), "span": ends, "note": note}
-        return self.made("Tokens per expert", self.counts, "layer", "expert", "tokens", **names)
+        return self.make_picture("Tokens per expert", self.counts, "layer", "expert", "tokens", **names)
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
-        layers = self.layers if layer is None else [chosen(layer, self.layers, "experts")]
+        layers = self.layers if layer is None else [require_layer(layer, self.layers, "experts")]
         found = [self.of(n) for n in layers]
-        return self.common() | {
+        return self.common_arrays() | {
             "counts": np.stack([r.counts(self.run.config.experts) for r in found]),
             "top_k": np.array(self.run.config.top_k),
             "layers": np.array(layers),

@@ -20,7 +20,7 @@ def token_losses(model: KimiK3, ids: Tensor) -> Tensor:
 
 def token_bytes(tokenizer) -> Tensor:
     """Bytes of text behind each id [vocab]; special tokens have none."""
-    return torch.tensor([len(tokenizer.piece(i).raw) for i in range(tokenizer.vocab)])
+    return torch.tensor([len(tokenizer.token(i).raw) for i in range(tokenizer.vocab)])
 
 
 def bits_per_byte(losses: Tensor, targets: Tensor, sizes: Tensor) -> float:

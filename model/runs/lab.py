@@ -1,4 +1,4 @@
-"""Run a prompt and look inside: `run = lab("Hello")`, then `run.lens`, `run.kda.half_life(0)`, ..."""
+"""Run a prompt and look inside: `run = lab("Hello")`, then `run.logit_lens`, `run.kda.half_life(0)`, ..."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,9 +10,9 @@ from k3scope.model.interventions.edits import edits, source_points
 from k3scope.model.interventions.intervention import Intervention
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.loading import load
-from k3scope.model.measure.streaming import VIEWS, observe
+from k3scope.model.measure.observe import VIEWS, observe
 from k3scope.model.presets import PRESETS
-from k3scope.model.runs.run import Run, pieces_of
+from k3scope.model.runs.run import Run, token_texts
 from k3scope.model.tokenizers.tokenizer import Tokenizer
 from k3scope.model.tracing import Trace, trace
 
@@ -41,7 +41,7 @@ def lab(
         model=loaded,
         name=(model if named else "model") + (", changed" if changes else ""),
         random_weights=model in PRESETS if named else None,
-        pieces=pieces_of(tokenizer, seen.trace.ids),
+        token_texts=token_texts(tokenizer, seen.trace.ids),
         points=seen.points,
     )
 

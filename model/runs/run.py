@@ -6,25 +6,27 @@ from functools import cached_property
 from torch import Tensor
 
 from k3scope.model.kimi_k3 import KimiK3
-from k3scope.model.measure import plots
-from k3scope.model.measure.depth_views import DepthView, LensView
-from k3scope.model.measure.difference import Difference, difference
-from k3scope.model.measure.head_views import AttentionView, KdaView
+from k3scope.model.measure import run_plots
+from k3scope.model.measure.attention_view import AttentionView
+from k3scope.model.measure.depth_view import DepthView
+from k3scope.model.measure.kda_view import KdaView
+from k3scope.model.measure.logit_lens_view import LogitLensView
+from k3scope.model.measure.observe import VIEWS
 from k3scope.model.measure.picture import Picture
-from k3scope.model.measure.plots import Where
 from k3scope.model.measure.readings import Readings, readings
 from k3scope.model.measure.routing_view import RoutingView
+from k3scope.model.measure.run_difference import RunDifference, difference
+from k3scope.model.measure.run_plots import PlotSelection
+from k3scope.model.measure.run_view import MeasuredTrace, RunView
 from k3scope.model.measure.statistics import Statistics
-from k3scope.model.measure.streaming import VIEWS
-from k3scope.model.measure.views import Measured, View
 from k3scope.model.tokenizers.tokenizer import Tokenizer
 from k3scope.model.tracing import Trace
 from k3scope.model.tracing import trace as plain_trace
 
 
 @dataclass(eq=False, repr=False)
-class Run(Measured):
-    """A forward pass that shows itself: `routing`, `kda`, `attention`, `depth`, `lens`."""
+class Run(MeasuredTrace):
+    """A forward pass that shows itself: `routing`, `kda`, `attention`, `depth`, `logit_lens`."""
 
     points: dict[str, Statistics] | None = None  # of every point, when the trace has not kept them all
 
@@ -45,15 +47,20 @@ class Run(Measured):
         return DepthView(self)
 
     @cached_property
-    def lens(self) -> LensView:
-        return LensView(self)
+    def logit_lens(self) -> LogitLensView:
+        return LogitLensView(self)
+
+    @property
+    def lens(self) -> LogitLensView:
+        """The same as `logit_lens`, under the name of the view in links and on the command line."""
+        return self.logit_lens
 
     @cached_property
     def readings(self) -> Readings:
         """Everything small at once."""
         return readings(self, points=self.points)
 
-    def view(self, name: str) -> View:
+    def view(self, name: str) -> RunView:
         """A view by name. ValueError lists those there are."""
         if name not in VIEWS:
             raise ValueError(f"there is no view {name!r}; expected {', '.join(VIEWS)}")
@@ -70,31 +77,31 @@ class Run(Measured):
         """The picture of a view, or one of its further `plots`. ValueError for what it does not have."""
         shown = self.view(view)
         if plot:
-            return plots.plot(self, view, plot, Where(layer, head, token))
+            return run_plots.plot(self, view, plot, PlotSelection(layer, head, token))
         if token is not None:
             raise ValueError(f"the picture of {view} shows every token: there is none to choose")
         return shown.picture(layer, head)
 
-    def against(self, other: Trace) -> Difference:
+    def against(self, other: Trace) -> RunDifference:
         """What is different in another run, where both have the same tokens."""
         return difference(self, other)
 
     def __repr__(self) -> str:
-        loss = self.lens.tokens.mean_loss
-        text = "".join(self.pieces[:40]) + ("…" if len(self.pieces) > 40 else "")
+        loss = self.logit_lens.tokens.mean_loss
+        text = "".join(self.token_texts[:40]) + ("…" if len(self.token_texts) > 40 else "")
         return f"{self.source}: {self.length:,} tokens, {text!r}, mean loss {loss:.4g} nats"
 
     def _repr_html_(self) -> str:
-        return self.lens._repr_html_()
+        return self.logit_lens._repr_html_()
 
 
 def trace(model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None, images=None) -> Run:
     """`model.trace.trace` whose result also shows itself, as far as it kept `points`."""
     found = plain_trace(model, ids, points, edits, on_point, images)
-    return Run(**vars(found), model=model, pieces=pieces_of(None, found.ids))
+    return Run(**vars(found), model=model, token_texts=token_texts(None, found.ids))
 
 
-def pieces_of(tokenizer: Tokenizer | None, ids: Tensor) -> list[str]:
+def token_texts(tokenizer: Tokenizer | None, ids: Tensor) -> list[str]:
     """Text of each token of the first sequence; its id where there is no tokenizer."""
     first = ids[0].tolist()
-    return [str(i) for i in first] if tokenizer is None else [p.text for p in tokenizer.pieces(first)]
+    return [str(i) for i in first] if tokenizer is None else [p.text for p in tokenizer.tokens(first)]

@@ -17,7 +17,7 @@ AFTER = ("output_attn_res.probs", "output_attn_res.mixed", "final_norm.out", "lo
 
 
 @dataclass(frozen=True)
-class Difference:
+class TraceDifference:
     """One tensor of both traces.
 
     `error` is relative to the largest magnitude; for indices it is the share that differs.
@@ -28,7 +28,7 @@ class Difference:
     problem: str = ""  # why the two cannot be compared
 
 
-def compare(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> list[Difference]:
+def compare(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> list[TraceDifference]:
     """Differences of all tensors both have, in the order a forward pass computes them.
 
     ValueError when they share none, or were made from different tokens or by models of different sizes.
@@ -48,21 +48,21 @@ def compare(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> list[Differen
     return [_difference(name, ours[name], theirs[name]) for name in shared]
 
 
-def first_beyond(differences: list[Difference], tolerance: float) -> Difference | None:
+def first_beyond(differences: list[TraceDifference], tolerance: float) -> TraceDifference | None:
     """The first tensor, in forward order, that is off by more than `tolerance`."""
     return next((d for d in differences if d.problem or not d.error <= tolerance), None)
 
 
-def _difference(name: str, a: Tensor, b: Tensor) -> Difference:
+def _difference(name: str, a: Tensor, b: Tensor) -> TraceDifference:
     if a.shape != b.shape:
-        return Difference(name, float("inf"), f"shapes {tuple(a.shape)} and {tuple(b.shape)}")
+        return TraceDifference(name, float("inf"), f"shapes {tuple(a.shape)} and {tuple(b.shape)}")
     if not b.is_floating_point():
-        return Difference(name, (a != b).double().mean().item())
+        return TraceDifference(name, (a != b).double().mean().item())
     a, b = a.double(), b.double()
     if not (a.isfinite().all() and b.isfinite().all()):
-        return Difference(name, float("inf"), "NaN or infinity")
+        return TraceDifference(name, float("inf"), "NaN or infinity")
     scale = b.abs().max().item() or 1.0
-    return Difference(name, (a - b).abs().max().item() / scale)
+    return TraceDifference(name, (a - b).abs().max().item() / scale)
 
 
 def _order(name: str) -> tuple:

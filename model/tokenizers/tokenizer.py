@@ -13,7 +13,7 @@ _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 @dataclass(frozen=True)
-class Piece:
+class Token:
     """One token as a person sees it: its id, its bytes and a printable form."""
 
     id: int
@@ -58,24 +58,24 @@ class Tokenizer:
     def decode(self, ids: list[int]) -> str:
         """The text of `ids`; bytes that are not UTF-8 become U+FFFD. ValueError for an id out of range."""
         text, run = [], bytearray()
-        for piece in self.pieces(ids):
-            if piece.special:
-                text += [_text(run), piece.text]
+        for token in self.tokens(ids):
+            if token.special:
+                text += [_text(run), token.text]
                 run = bytearray()
             else:
-                run += piece.raw
+                run += token.raw
         return "".join([*text, _text(run)])
 
-    def piece(self, i: int) -> Piece:
+    def token(self, i: int) -> Token:
         if not 0 <= i < self.vocab:
             raise ValueError(f"token id {i} is outside this tokenizer; expected 0..{self.vocab - 1}")
         if i in self._names:
-            return Piece(i, b"", self._names[i], True)
+            return Token(i, b"", self._names[i], True)
         raw = self.raw(i)
-        return Piece(i, raw, printable(raw), False)
+        return Token(i, raw, printable(raw), False)
 
-    def pieces(self, ids: list[int]) -> list[Piece]:
-        return [self.piece(i) for i in ids]
+    def tokens(self, ids: list[int]) -> list[Token]:
+        return [self.token(i) for i in ids]
 
     @cached_property
     def _names(self) -> dict[int, str]:

@@ -17,7 +17,7 @@ from random import Random
 
 from k3scope.model.training import tasks
 from k3scope.model.training.stories import story
-from k3scope.model.training.text_sources import SOURCES, Source
+from k3scope.model.training.text_sources import SOURCES, TextSource
 
 DOCUMENT = "\n\x00\n"  # between documents of a text file
 HELD_OUT = 0.02
@@ -83,7 +83,7 @@ def _write(folder: Path, domain: str, train: list[str], held: list[str]) -> dict
     return sizes
 
 
-def _installed(source: Source, packages: Path) -> Path:
+def _installed(source: TextSource, packages: Path) -> Path:
     """Folder with the unpacked packages of a source, downloaded on first use."""
     folder = packages / source.domain
     for package in source.packages:
@@ -106,7 +106,7 @@ def _archive(package: str, origin: str, packages: Path) -> Path:
     return found[-1]
 
 
-def _origin(source: Source, out: Path) -> dict:
+def _origin(source: TextSource, out: Path) -> dict:
     files = [_archive(p, source.origin, out / "packages") for p in source.packages]
     packages = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
     if source.origin == "python":

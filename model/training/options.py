@@ -9,7 +9,7 @@ from pathlib import Path
 
 from k3scope.assets import MODELS
 from k3scope.model.checkpoint.checkpoint import open_checkpoint
-from k3scope.model.checkpoint.named import folder_of
+from k3scope.model.checkpoint.model_registry import folder_of
 from k3scope.model.config import Config
 from k3scope.model.tokenizers.bpe import BpeTokenizer
 from k3scope.model.training.recipes import RECIPES

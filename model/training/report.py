@@ -19,12 +19,12 @@ from k3scope.model.loading import load
 from k3scope.model.runs.bits_per_byte import bits_per_byte, text_losses, token_bytes
 from k3scope.model.runs.generate import Sampling, generate
 from k3scope.model.tokenizers.bpe import BpeTokenizer
-from k3scope.model.training import findings, tasks
+from k3scope.model.training import interpretability, tasks
 from k3scope.model.training.baselines import SEPARATOR, byte_models, compressed
 from k3scope.model.training.corpus import DOCUMENT
-from k3scope.model.training.data import held_out, streams
 from k3scope.model.training.initial_model import initial_model
 from k3scope.model.training.recipes import recipe_of
+from k3scope.model.training.token_streams import held_out, streams
 
 BYTES = 16_384  # of each held-out text
 WINDOW = 256  # tokens, as in training
@@ -91,19 +91,23 @@ def _cut(documents: list[str]) -> list[str]:
 
 def _inside(model: KimiK3, tokenizer: BpeTokenizer, windows: dict, plainest: str) -> dict:
     return {
-        "experts": findings.experts(model, windows),
-        "resets": findings.resets(model, tokenizer, windows),
-        "memory": findings.half_lives(model, windows),
-        "mixes": findings.mixes(model, windows),
-        "lens": findings.lens(model, windows[plainest]),
-        "ablations": findings.ablations(model, windows[plainest]),
-        "evened": findings.evened(model, windows[plainest]),
-        "keyvalue_digits_right": findings.answers(model, tokenizer, partial(tasks.keyvalue, once=True), "="),
-        "recall_words_right": findings.answers(model, tokenizer, partial(tasks.recall, times=1), "The"),
-        "answering_head": findings.answering_head(model, tokenizer),
+        "experts": interpretability.experts(model, windows),
+        "resets": interpretability.resets(model, tokenizer, windows),
+        "memory": interpretability.half_lives(model, windows),
+        "mixes": interpretability.mixes(model, windows),
+        "lens": interpretability.logit_lens(model, windows[plainest]),
+        "ablations": interpretability.ablations(model, windows[plainest]),
+        "evened": interpretability.evened(model, windows[plainest]),
+        "keyvalue_digits_right": interpretability.answers(
+            model, tokenizer, partial(tasks.keyvalue, once=True), "="
+        ),
+        "recall_words_right": interpretability.answers(
+            model, tokenizer, partial(tasks.recall, times=1), "The"
+        ),
+        "answering_head": interpretability.answering_head(model, tokenizer),
         "induction": {
-            "nonsense": findings.induction(model, tokenizer, findings.nonsense),
-            "unordered": findings.induction(model, tokenizer, findings.unordered),
+            "nonsense": interpretability.induction(model, tokenizer, interpretability.nonsense),
+            "unordered": interpretability.induction(model, tokenizer, interpretability.unordered),
         },
     }
 

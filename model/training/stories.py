@@ -46,7 +46,7 @@ class Noun:
 
 
 @dataclass(frozen=True)
-class Place:
+class StoryPlace:
     near: str
     to: str
 
@@ -75,7 +75,7 @@ def _capital(match: re.Match) -> str:
 def _cast(random: Random, g: dict) -> dict:
     """Who and what a story is about: the fields of its templates."""
     (n, sex), (m, other) = random.sample([(name, s) for s, names in PEOPLE.items() for name in names], 2)
-    home, place = (Place(*p) for p in random.sample(g["places"], 2))
+    home, place = (StoryPlace(*p) for p in random.sample(g["places"], 2))
     thing = random.choice(g["objects"])
     x, y = random.randint(2, 9), random.randint(1, 9)
     gendered = {key: forms[sex] for key, forms in g["gendered"].items()}

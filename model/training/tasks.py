@@ -130,7 +130,7 @@ def nonsense(random: Random, count: int) -> list[str]:
 def vocabulary() -> list[str]:
     """Words and beginnings of words that are one id of the shipped tokenizer."""
     tokenizer = BpeTokenizer.load(MODELS / "k3-tiny" / "tokenizer.json")
-    pieces = [tokenizer.piece(i).text for i in range(tokenizer.vocab)]
+    pieces = [tokenizer.token(i).text for i in range(tokenizer.vocab)]
     return sorted({p[1:] for p in pieces if re.fullmatch(r" [^\W\d_]+", p)})
 
 

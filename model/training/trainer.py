@@ -13,9 +13,9 @@ from torch.nn import functional as F
 from k3scope.model.hooks import record, watch
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.training.balance import histogram, histogram_bias
-from k3scope.model.training.data import Mix
 from k3scope.model.training.evaluation import Evaluation
 from k3scope.model.training.optimizer import Schedule, optimizer, set_rate
+from k3scope.model.training.token_streams import DataMix
 from k3scope.model.training.workers import Workers
 
 BALANCE = 0.5  # how far one step moves the bias towards the quantiles of its batch
@@ -42,7 +42,7 @@ class Trainer:
     """Owns model and optimizer; `run` goes on until the end or until `stop` is set."""
 
     def __init__(
-        self, model: KimiK3, mix: Mix, settings: Settings, out: Path, workers: Workers | None = None
+        self, model: KimiK3, mix: DataMix, settings: Settings, out: Path, workers: Workers | None = None
     ):
         self.model = watch(model.train().requires_grad_(True))
         self.adam = optimizer(model, settings.gate_rate)

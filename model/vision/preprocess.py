@@ -18,10 +18,10 @@ from k3scope.model.vision.vision_config import VisionConfig
 MOST_PATCHES = 65536  # of one image; larger ones are scaled down
 MOST_PIXELS = 100_000_000  # refused before decoding: a small file can claim a huge picture
 SQUARE, LIGHT, DARK = 8, 255, 180  # the chessboard behind transparent pixels
-Picture = Image.Image | np.ndarray | str | Path | bytes
+ImageSource = Image.Image | np.ndarray | str | Path | bytes
 
 
-def read(source: Picture, formats: Sequence[str] | None = None) -> Image.Image:
+def read(source: ImageSource, formats: Sequence[str] | None = None) -> Image.Image:
     """A decoded picture from a file, its bytes, or an array [H, W], [H, W, 3] or [H, W, 4] of uint8.
 
     `formats`: the ones that are taken, by their names in Pillow. ValueError says why it cannot be one.
@@ -36,9 +36,9 @@ def read(source: Picture, formats: Sequence[str] | None = None) -> Image.Image:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             file = io.BytesIO(source) if isinstance(source, bytes) else source
-            picture = Image.open(file, formats=formats)
-            _check_size(picture)
-            picture.load()
+            image = Image.open(file, formats=formats)
+            _check_size(image)
+            image.load()
     except FileNotFoundError:
         raise ValueError(f"{name}: no such file") from None
     except UnidentifiedImageError:
@@ -47,20 +47,20 @@ def read(source: Picture, formats: Sequence[str] | None = None) -> Image.Image:
         raise ValueError(f"{name}: more than {MOST_PIXELS:,} pixels") from None
     except (OSError, SyntaxError, struct.error) as error:
         raise ValueError(f"{name}: broken image ({error})") from None
-    return picture
+    return image
 
 
-def prepare(pictures: Sequence[Picture | Sequence[Picture]], vit: VisionConfig) -> Images:
+def prepare(images: Sequence[ImageSource | Sequence[ImageSource]], vit: VisionConfig) -> Images:
     """Patches of images, and of clips where an entry is a list of frames. ValueError for a bad picture."""
-    items = [_item(p if isinstance(p, list | tuple) else [p], vit) for p in pictures]
+    items = [_item(p if isinstance(p, list | tuple) else [p], vit) for p in images]
     if not items:
         raise ValueError("there are no images; expected at least one")
     return Images(torch.cat([patches for patches, _ in items]), tuple(grid for _, grid in items))
 
 
-def prompt_text(pictures: Sequence[Image.Image]) -> str:
+def prompt_text(images: Sequence[Image.Image]) -> str:
     """What stands in a prompt for pictures: special tokens around the size, and one placeholder each."""
-    sizes = ("{}x{}".format(*picture.size) for picture in pictures)
+    sizes = ("{}x{}".format(*image.size) for image in images)
     return "".join(
         f"<|media_begin|>image {size}<|media_content|><|media_pad|><|media_end|>" for size in sizes
     )
@@ -74,14 +74,14 @@ def target_size(width: int, height: int, patch: int = 14, max_side: int = 512) -
     return max(1, int(width * scale)), max(1, int(height * scale))
 
 
-def to_pixels(picture: Image.Image, vit: VisionConfig) -> np.ndarray:
+def to_pixels(image: Image.Image, vit: VisionConfig) -> np.ndarray:
     """Scaled, laid over the chessboard where transparent, zero-padded right and below: [H, W, 3] uint8."""
-    clear = picture.has_transparency_data
-    picture = picture.convert("RGBA" if clear else "RGB")
-    size = target_size(*picture.size, vit.patch, vit.max_side)
-    if size != picture.size:
-        picture = picture.resize(size, Image.Resampling.BICUBIC)
-    pixels = _over_chessboard(np.asarray(picture)) if clear else np.asarray(picture)
+    clear = image.has_transparency_data
+    image = image.convert("RGBA" if clear else "RGB")
+    size = target_size(*image.size, vit.patch, vit.max_side)
+    if size != image.size:
+        image = image.resize(size, Image.Resampling.BICUBIC)
+    pixels = _over_chessboard(np.asarray(image)) if clear else np.asarray(image)
     down, right = (-side % vit.pixels for side in pixels.shape[:2])
     return np.pad(pixels, ((0, down), (0, right), (0, 0)))
 
@@ -102,7 +102,7 @@ def from_patches(patches: Tensor, grid: tuple[int, int, int]) -> np.ndarray:
     return ((frames * 0.5 + 0.5) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
 
-def _item(frames: Sequence[Picture], vit: VisionConfig) -> tuple[Tensor, tuple[int, int, int]]:
+def _item(frames: Sequence[ImageSource], vit: VisionConfig) -> tuple[Tensor, tuple[int, int, int]]:
     if not 1 <= len(frames) <= vit.frames:
         raise ValueError(f"a clip has {len(frames)} frames; expected 1 to {vit.frames}")
     pixels = [to_pixels(read(frame), vit) for frame in frames]
@@ -127,13 +127,13 @@ def _of_array(array: np.ndarray) -> Image.Image:
             f"an image of shape {array.shape} and type {array.dtype}; "
             f"expected uint8 [H, W], [H, W, 3] or [H, W, 4] with at least one pixel"
         )
-    picture = Image.fromarray(array)
-    _check_size(picture)
-    return picture
+    image = Image.fromarray(array)
+    _check_size(image)
+    return image
 
 
-def _check_size(picture: Image.Image) -> None:
-    width, height = picture.size
+def _check_size(image: Image.Image) -> None:
+    width, height = image.size
     if width < 1 or height < 1:
         raise ValueError(f"an image of {width} x {height} pixels; expected at least one")
     if width * height > MOST_PIXELS:

@@ -20,7 +20,7 @@ from torch.nn.functional import normalize
 
 from k3scope.model import load
 from k3scope.model.kernels import experts_cpp, experts_torch, kda_cpp, kda_torch, native, reference
-from k3scope.model.measure.streaming import observe, points_for
+from k3scope.model.measure.observe import observe, points_for
 from k3scope.model.tracing import trace
 
 # heads, head_dim, tokens

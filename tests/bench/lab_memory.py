@@ -8,8 +8,8 @@ import time
 import torch
 
 from k3scope.model import load
+from k3scope.model.measure.observe import observe
 from k3scope.model.measure.readings import readings
-from k3scope.model.measure.streaming import observe
 from k3scope.model.tracing import trace
 
 TOKENS = 2048

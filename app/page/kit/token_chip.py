@@ -1,9 +1,9 @@
 """Tokens as the browser draws them."""
 
-from k3scope.model.tokenizers.tokenizer import Piece
+from k3scope.model.tokenizers.tokenizer import Token
 
 
-def chip(piece: Piece) -> list:
+def chip(piece: Token) -> list:
     """[id, visible text, kind]: kind is special, space, byte (not a character by itself) or empty."""
     if piece.special:
         return [piece.id, piece.text, "special"]

@@ -8,7 +8,7 @@ from k3scope.app.lab.picture_difference import Pairs, minus
 from k3scope.app.lab.pooling import fit
 from k3scope.model.interventions.intervention import Intervention
 from k3scope.model.measure.picture import Picture
-from k3scope.model.runs.lab import lab
+from k3scope.model.session.lab import lab
 
 TEXT = "the quick brown fox"
 ALL = [
@@ -95,7 +95,7 @@ def test_runs_of_two_prompts_are_set_against_each_other_where_they_agree(run):
     assert not pairs.same
     choice = VIEWS["tokens"].slots[0].choices[0]
     change = minus(picture(run, choice, at(run, "tokens")), picture(other, choice, at(run, "tokens")), pairs)
-    assert list(change.columns) == [run.pieces[i] for i in pairs.positions[:, 0]]
+    assert list(change.columns) == [run.token_texts[i] for i in pairs.positions[:, 0]]
     with pytest.raises(ValueError, match="no counterpart"):
         pairs.partner(0)
     with pytest.raises(ValueError, match="no token in common"):

@@ -10,7 +10,7 @@ from k3scope.model import trace
 from k3scope.model.hooks import watch
 from k3scope.model.interventions.edits import edits, source_points
 from k3scope.model.interventions.intervention import KINDS, Intervention, dumps, loads
-from k3scope.model.measure.difference import aligned, difference
+from k3scope.model.measure.run_difference import aligned, difference
 
 IDS = torch.tensor([84, 104, 101, 32, 102, 111, 120, 256, 10, 104, 101])
 OTHER = torch.tensor([84, 104, 101, 33, 98, 111, 121, 256, 10])

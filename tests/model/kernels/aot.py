@@ -18,9 +18,9 @@ import triton  # noqa: E402
 from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
-from k3scope.model.kernels import triton_kda as kda  # noqa: E402
-from k3scope.model.kernels import triton_moe as moe  # noqa: E402
-from k3scope.model.kernels import triton_small as small  # noqa: E402
+from k3scope.model.kernels import kda_triton_kernels as kda  # noqa: E402
+from k3scope.model.kernels import mix_conv_triton_kernels as small  # noqa: E402
+from k3scope.model.kernels import moe_triton_kernels as moe  # noqa: E402
 from k3scope.model.kernels.triton_setup import configuration  # noqa: E402
 
 TARGETS = {

@@ -6,7 +6,7 @@ from expert_cases import SIZES, packed_inputs
 from expert_cases import inputs as experts_inputs
 from kernel_cases import EDGES, HARD, ODD, Case, error, inputs
 
-from k3scope.model.kernels import dispatch, kda_triton, moe_triton, mxfp4, ops, reference, small_triton
+from k3scope.model.kernels import dispatch, kda_triton, mix_conv_triton, moe_triton, mxfp4, ops, reference
 
 
 @pytest.fixture(autouse=True)
@@ -158,7 +158,7 @@ def test_combine_adds_in_float32(poisoned):
 def test_mix_matches_float64(poisoned, candidates, d):
     g = torch.Generator().manual_seed(d)
     values, query = torch.randn(2, 3, candidates, d, generator=g), torch.randn(d, generator=g)
-    ours = small_triton.mix(values, query, 1e-5)
+    ours = mix_conv_triton.mix(values, query, 1e-5)
     for a, b in zip(ours, reference.mix(values.double(), query.double(), 1e-5), strict=True):
         assert error(a, b) < 1e-5
 
@@ -169,7 +169,7 @@ def test_short_convolution_matches_float64(poisoned, steps, heads, dim, eps):
     g = torch.Generator().manual_seed(dim)
     x = torch.randn(2, steps, heads * dim, generator=g)
     weight = torch.randn(heads * dim, 1, 4, generator=g)
-    out = small_triton.short_conv(x, weight, heads, eps)
+    out = mix_conv_triton.short_conv(x, weight, heads, eps)
     assert error(out, reference.short_conv(x.double(), weight.double(), heads, eps)) < 1e-5
 
 

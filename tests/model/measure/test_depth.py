@@ -6,7 +6,7 @@ import torch
 
 from k3scope.model import load, trace
 from k3scope.model.measure import attribution, depth
-from k3scope.model.measure.points import layers_with
+from k3scope.model.measure.hook_points import layers_with
 
 IDS = torch.tensor([84, 104, 101, 32, 102, 111, 120, 256, 10, 104, 101])
 

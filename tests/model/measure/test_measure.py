@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from k3scope.model import load, trace
-from k3scope.model.measure import attention, depth, half_life, lens, readings, routing, statistics
-from k3scope.model.measure.streaming import observe, points_for
+from k3scope.model.measure import attention, depth, half_life, logit_lens, readings, routing, statistics
+from k3scope.model.measure.observe import observe, points_for
 
 IDS = torch.tensor([84, 104, 101, 32, 102, 111, 120, 256, 10, 104, 101])
 
@@ -57,7 +57,7 @@ def test_the_choice_follows_from_the_saved_scores(run, config):
 
 
 def test_top_next_are_the_largest_probabilities_of_the_last_position(run):
-    ids, probs = lens.top_next(run.logits, 5)
+    ids, probs = logit_lens.top_next(run.logits, 5)
     logits = run.logits[0, -1].double().numpy()
     expected = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
     np.testing.assert_array_equal(ids, np.argsort(-expected)[:5])

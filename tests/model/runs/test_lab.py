@@ -18,11 +18,11 @@ from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.hooks import watch
 from k3scope.model.init import random_model
 from k3scope.model.interventions.intervention import Intervention
-from k3scope.model.measure import attention, colours, half_life, lens, routing
-from k3scope.model.measure.difference import aligned
+from k3scope.model.measure import attention, colours, half_life, logit_lens, routing
+from k3scope.model.measure.observe import VIEWS, observe
 from k3scope.model.measure.picture import SAME, Picture
-from k3scope.model.measure.plots import PLOTS
-from k3scope.model.measure.streaming import VIEWS, observe
+from k3scope.model.measure.run_difference import aligned
+from k3scope.model.measure.run_plots import PLOTS
 from k3scope.model.presets import KIMI_LINEAR
 from k3scope.model.runs.lab import lab
 from k3scope.model.runs.run import trace
@@ -62,7 +62,7 @@ def test_accessors_are_the_reducers(run, tiny):
     np.testing.assert_array_equal(run.routing.load(3), routing.routing_of(whole, 3).load(18))
     np.testing.assert_array_equal(run.kda.half_life(4), half_life.half_life(whole, 4))
     np.testing.assert_array_equal(whole.attention.map(8, 1), attention.attention_map(run, 8, 1))
-    np.testing.assert_allclose(run.lens.of().prob, whole.lens.of().prob)
+    np.testing.assert_allclose(run.logit_lens.of().prob, whole.logit_lens.of().prob)
     assert run.readings.points == whole.readings.points
     assert run.depth.attribution().names[:2] == ("embedding", "attention 0")
 
@@ -113,7 +113,7 @@ def test_further_plots_hold_the_numbers_of_the_reducers(run):
         run.picture("attention", 8, plot="sink").image, run.attention.heads(8).sink.T
     )
     np.testing.assert_array_equal(run.picture("depth", plot="rms").image, run.depth.residual.rms)
-    np.testing.assert_array_equal(run.picture("lens", plot="rank").image, run.lens.of().rank + 1)
+    np.testing.assert_array_equal(run.picture("lens", plot="rank").image, run.logit_lens.of().rank + 1)
     parts = [run.picture("attention", 8, 2, plot=name).image for name in ("own", "shared")]
     softmax = torch.tensor(sum(parts)).nan_to_num(-torch.inf).softmax(-1)
     np.testing.assert_allclose(softmax, run.attention.map(8, 2), atol=1e-6)
@@ -130,7 +130,7 @@ def test_columns_of_common_tokens_are_compared(run):
 
 
 def test_a_prompt_is_text_everywhere(run):
-    assert "<b>" not in run.lens._repr_html_().replace("<b>Probability", "")
+    assert "<b>" not in run.logit_lens._repr_html_().replace("<b>Probability", "")
     assert "<b>" not in plot_svg(run.picture("lens"))
     ugly = Picture("a\x00<\ud800", np.ones((1, 1)), "<", "&", '"', rows=["<x>"])
     ET.fromstring(plot_svg(ugly))
@@ -189,8 +189,8 @@ def test_nan_is_shown_and_named():
     )
     assert broken.readings.first_bad == "language_model.model.layers.8.prefix_sum"
     assert ">NaN<" in plot_svg(broken.picture("lens"))
-    assert np.isfinite(broken.lens.tokens.loss[1:4]).all()
-    assert np.isnan(broken.lens.tokens.loss[4])
+    assert np.isfinite(broken.logit_lens.tokens.loss[1:4]).all()
+    assert np.isnan(broken.logit_lens.tokens.loss[4])
 
 
 def test_a_long_prompt_is_binned_in_pictures():
@@ -241,12 +241,12 @@ def test_runs_leave_hooks_and_each_other_alone(tiny):
 def test_ids_are_as_good_as_text(tiny):
     with pytest.raises(ValueError, match="ids have"):
         lab(torch.tensor([]), tiny)
-    assert lab(torch.tensor([1, 2]), "k3-random").pieces == ["\\x01", "\\x02"]
+    assert lab(torch.tensor([1, 2]), "k3-random").token_texts == ["\\x01", "\\x02"]
     assert torch.equal(lab(torch.tensor([49, 50]), tiny).logits, lab("12", "k3-random").logits)
 
 
 def test_a_loaded_model_takes_ids_and_shows_them(tiny):
-    assert lab(torch.tensor([1, 2]), tiny).pieces == ["1", "2"]
+    assert lab(torch.tensor([1, 2]), tiny).token_texts == ["1", "2"]
     with pytest.raises(ValueError, match="no tokenizer is known for this model; give ids"):
         lab("text", tiny)
 
@@ -267,7 +267,7 @@ def test_the_older_family_shows_itself_too():
         assert np.isfinite(run.picture(view, layer).measured).all()
         run.view(view).arrays(layer)
     np.testing.assert_allclose(run.depth.attribution().rest, 0, atol=1e-6)
-    assert (run.lens.of().top_ids[-1] == run.logits[0].argmax(-1).numpy()).all()
+    assert (run.logit_lens.of().top_ids[-1] == run.logits[0].argmax(-1).numpy()).all()
     changes = [Intervention("head", "zero", 1, 2), Intervention("token", "mean", tokens=(1,))]
     assert not torch.equal(lab(torch.arange(6), run.model, changes).logits, run.logits)
 
@@ -284,6 +284,6 @@ def test_images_are_part_of_a_run(tiny):
     seen = observe(tiny, torch.tensor([1, tiny.config.media_pad, 2]), images=images)
     whole = trace(tiny, torch.tensor([1, tiny.config.media_pad, 2]), images=images)
     assert seen.trace.ids.tolist() == [[1, 2043, 2043, 2]]
-    assert torch.equal(lens.embedding(seen.trace), whole.values["language_model.model.splice"])
+    assert torch.equal(logit_lens.embedding(seen.trace), whole.values["language_model.model.splice"])
     assert torch.equal(seen.trace.logits, whole.logits)
     assert seen.points.keys() == whole.readings.points.keys()

@@ -57,9 +57,9 @@ def test_every_character_is_in_one_piece():
 
 
 def test_digits_and_newline_runs_stand_alone(bpe):
-    texts = [p.text for p in bpe.pieces(bpe.encode("x = 1234\n\ny"))]
+    texts = [p.text for p in bpe.tokens(bpe.encode("x = 1234\n\ny"))]
     assert texts[-6:] == ["1", "2", "3", "4", "\\n\\n", "y"]
-    assert not any(any(48 <= byte < 58 for byte in bpe.piece(i).raw) for i in range(256, 2032))
+    assert not any(any(48 <= byte < 58 for byte in bpe.token(i).raw) for i in range(256, 2032))
 
 
 def test_specials_are_the_last_ids_and_text_unless_asked_for(bpe):
@@ -67,7 +67,7 @@ def test_specials_are_the_last_ids_and_text_unless_asked_for(bpe):
     assert list(bpe.specials) == list(SPECIALS)
     assert bpe.encode("[BOS]a", specials=True) == [2032, ord("a")]
     assert 2032 not in bpe.encode("[BOS]a")
-    assert bpe.piece(2032).special
+    assert bpe.token(2032).special
 
 
 def test_the_earliest_learned_pair_merges_first():

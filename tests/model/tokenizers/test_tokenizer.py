@@ -47,7 +47,7 @@ def test_special_names_are_text_unless_asked(t, text):
 
 
 def test_pieces_name_bytes_and_specials(t):
-    first, second = t.pieces([0xE4, t.specials["[BOS]"]])
+    first, second = t.tokens([0xE4, t.specials["[BOS]"]])
     assert (first.raw, first.special, second.text, second.special) == (b"\xe4", False, "[BOS]", True)
 
 
@@ -66,8 +66,8 @@ def test_the_small_model_knows_exactly_these_ids():
 
 def test_a_piece_of_one_character_is_marked():
     t = BpeTokenizer([], list(SPECIALS))
-    assert [p.part for p in t.pieces(t.encode("aé\n"))] == [False, True, True, False]
-    assert not t.piece(t.specials["[BOS]"]).part
+    assert [p.part for p in t.tokens(t.encode("aé\n"))] == [False, True, True, False]
+    assert not t.token(t.specials["[BOS]"]).part
 
 
 def test_pieces_are_one_visible_line():
@@ -128,7 +128,7 @@ def test_tiktoken_strings_round_trip(folder, text):
 )
 def test_kimi_cuts_text_before_it_merges(folder, text, pieces):
     t = tokenizer_of(folder, 1000)
-    assert [p.text for p in t.pieces(t.encode(text))] == [printable(p.encode()) for p in pieces]
+    assert [p.text for p in t.tokens(t.encode(text))] == [printable(p.encode()) for p in pieces]
 
 
 def test_tiktoken_specials_are_text_unless_asked(folder):
@@ -142,7 +142,7 @@ def test_tiktoken_specials_are_text_unless_asked(folder):
 
 def test_tiktoken_marks_pieces_of_one_character(folder):
     t = tokenizer_of(folder, 1000)
-    assert [p.part for p in t.pieces(t.encode("汉\n你"))] == [False, False, True, True, True]
+    assert [p.part for p in t.tokens(t.encode("汉\n你"))] == [False, False, True, True, True]
 
 
 def test_more_ids_than_the_model_knows_are_refused(folder):

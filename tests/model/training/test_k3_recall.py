@@ -9,7 +9,7 @@ import torch
 from k3scope.model import load
 from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.presets import K3_RECALL, TRAINED
-from k3scope.model.training import findings, tasks
+from k3scope.model.training import interpretability, tasks
 from k3scope.model.training.initial_model import initial_model
 from k3scope.model.training.recipes import RECIPES
 
@@ -54,14 +54,14 @@ def test_its_decay_gates_are_those_it_was_drawn_with(trained):
     ],
 )
 def test_what_was_told_once_is_found(trained, tokenizer, stored, make, mark, name):
-    right = findings.answers(trained, tokenizer, make, mark)
+    right = interpretability.answers(trained, tokenizer, make, mark)
     assert right == pytest.approx(stored[name], abs=0.02)
     assert right > RECALL
 
 
-@pytest.mark.parametrize("repeated", [findings.nonsense, findings.unordered])
+@pytest.mark.parametrize("repeated", [interpretability.nonsense, interpretability.unordered])
 def test_a_head_looks_at_what_followed_the_last_time(trained, tokenizer, stored, repeated):
-    found = findings.induction(trained, tokenizer, repeated)
+    found = interpretability.induction(trained, tokenizer, repeated)
     kept = stored["induction"][repeated.__name__]
     assert found["of"] == kept["of"]
     assert found["best_head"] == pytest.approx(kept["best_head"], abs=0.03)
@@ -71,12 +71,12 @@ def test_a_head_looks_at_what_followed_the_last_time(trained, tokenizer, stored,
 
 
 def test_a_head_looks_at_the_number_of_a_key(trained, tokenizer, stored):
-    found = findings.answering_head(trained, tokenizer)
+    found = interpretability.answering_head(trained, tokenizer)
     assert found["best_head"] == pytest.approx(stored["answering_head"]["best_head"], abs=0.03)
     assert found["best_head"] > TIMES_CHANCE * found["chance"]
 
 
 def test_without_full_attention_nothing_is_copied(trained, tokenizer):
     ids = torch.tensor([[K3_RECALL.bos, *tokenizer.encode(" q d x m r k" * 5)]])
-    nats = findings.ablations(trained, ids)
+    nats = interpretability.ablations(trained, ids)
     assert nats["mla"] > nats["none"] + 1

@@ -13,7 +13,7 @@ from k3scope.model import load
 from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.presets import K3_TINY, TRAINED
 from k3scope.model.runs.bits_per_byte import bits_per_byte, text_losses, token_bytes
-from k3scope.model.training import findings, tasks
+from k3scope.model.training import interpretability, tasks
 from k3scope.model.training.corpus import GENERATED
 from k3scope.model.training.initial_model import initial_model
 from k3scope.model.training.recipes import RECIPES
@@ -39,7 +39,7 @@ def windows(tokenizer):
     found = {}
     for domain in sorted(RECIPES["k3-tiny"].domains & GENERATED.keys()):
         make, _ = GENERATED[domain]
-        random, ids = Random(findings.SEED + 7), []
+        random, ids = Random(interpretability.SEED + 7), []
         while len(ids) < 2 * (WINDOW + 1):
             ids += [K3_TINY.bos, *tokenizer.encode(make(random))]
         found[domain] = torch.tensor(ids[: 2 * (WINDOW + 1)]).view(2, -1)
@@ -53,7 +53,7 @@ def test_it_has_the_sizes_of_its_preset_and_fits_in_the_repository(trained):
 
 
 def test_it_predicts_stories_it_has_not_seen(trained, tokenizer):
-    stories = [tokenizer.encode(GENERATED["story"][0](Random(findings.SEED + i))) for i in range(12)]
+    stories = [tokenizer.encode(GENERATED["story"][0](Random(interpretability.SEED + i))) for i in range(12)]
     losses = torch.cat([text_losses(trained, ids, 256) for ids in stories])
     targets = torch.tensor([i for ids in stories for i in ids])
     bits = bits_per_byte(losses, targets, token_bytes(tokenizer))
@@ -61,8 +61,10 @@ def test_it_predicts_stories_it_has_not_seen(trained, tokenizer):
 
 
 def test_the_domain_tells_which_experts_work(trained, windows):
-    known = findings.experts(trained, windows)
-    untrained = findings.experts(initial_model(RECIPES["k3-tiny"], 0).eval().requires_grad_(False), windows)
+    known = interpretability.experts(trained, windows)
+    untrained = interpretability.experts(
+        initial_model(RECIPES["k3-tiny"], 0).eval().requires_grad_(False), windows
+    )
     bits = {layer: row["mutual_information"] for layer, row in known.items()}
     assert sum(b >= 0.5 for b in bits.values()) >= len(bits) / 2
     assert all(b > untrained[layer]["mutual_information"] for layer, b in bits.items())
@@ -71,12 +73,12 @@ def test_the_domain_tells_which_experts_work(trained, windows):
 
 
 def test_half_lives_span_two_orders_of_magnitude(trained, windows):
-    lives = [x for row in findings.half_lives(trained, windows).values() for x in row["half_lives"]]
+    lives = [x for row in interpretability.half_lives(trained, windows).values() for x in row["half_lives"]]
     assert math.log10(max(lives) / min(lives)) >= 2
 
 
 def test_silencing_linear_attention_costs_more_than_noise(trained, windows):
-    nats = findings.ablations(trained, windows["story"])
+    nats = interpretability.ablations(trained, windows["story"])
     assert nats["kda"] > nats["none"] + 0.5
 
 
@@ -92,9 +94,11 @@ def test_plain_english_from_elsewhere_costs_what_the_card_says(trained, tokenize
 
 
 def test_repeats_are_copied_and_keys_looked_up(trained, tokenizer, stored):
-    first, second, third = findings.induction(trained, tokenizer, findings.nonsense)["nats_by_copy"]
+    first, second, third = interpretability.induction(trained, tokenizer, interpretability.nonsense)[
+        "nats_by_copy"
+    ]
     assert third < second < first / 2
-    right = findings.answers(trained, tokenizer, partial(tasks.keyvalue, once=True), "=")
+    right = interpretability.answers(trained, tokenizer, partial(tasks.keyvalue, once=True), "=")
     assert right == pytest.approx(stored["trained"]["keyvalue_digits_right"], abs=0.02)
     assert right > KEYS
 
@@ -104,18 +108,18 @@ def test_code_that_was_held_out_costs_less_than_the_goal(stored):
 
 
 def test_a_mix_that_reads_all_alike_costs_what_the_card_says(trained, windows):
-    costs = findings.evened(trained, windows["story"])
+    costs = interpretability.evened(trained, windows["story"])
     assert max(costs, key=costs.get) == "output_attn_res"
     assert costs["output_attn_res"] > 1
     assert costs["layers.1.self_attention_res"] > 0.1 > costs["layers.8.mlp_res"]
 
 
 def test_a_head_of_the_full_attention_looks_at_the_answer(trained, tokenizer, stored):
-    found = findings.answering_head(trained, tokenizer)
+    found = interpretability.answering_head(trained, tokenizer)
     assert found["best_head"] == pytest.approx(stored["trained"]["answering_head"]["best_head"], abs=0.03)
     assert found["best_head"] > 6 * found["chance"]
 
 
 def test_the_first_layers_wipe_their_memory_where_a_document_begins(trained, tokenizer, windows):
-    wiped = findings.resets(trained, tokenizer, windows)
+    wiped = interpretability.resets(trained, tokenizer, windows)
     assert all(wiped[layer]["[BOS]"] > 2 for layer in ("0", "1", "2", "4"))

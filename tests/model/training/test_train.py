@@ -14,11 +14,11 @@ from k3scope.model.runs.bits_per_byte import bits_per_byte, token_bytes, token_l
 from k3scope.model.tokenizers.bpe import BpeTokenizer
 from k3scope.model.tokenizers.tokenizer import SPECIALS
 from k3scope.model.training import tasks
-from k3scope.model.training.data import Mix, Stream, held_out
 from k3scope.model.training.evaluation import Evaluation, spread
 from k3scope.model.training.initial_model import initial_model
 from k3scope.model.training.optimizer import Schedule, optimizer, set_rate
 from k3scope.model.training.recipes import RECIPES
+from k3scope.model.training.token_streams import DataMix, Stream, held_out
 from k3scope.model.training.trainer import Settings, Trainer
 
 BYTES = BpeTokenizer([], list(SPECIALS))  # nothing merged: an id is a byte
@@ -39,7 +39,7 @@ def counting():
 
 def trainer(stream, out, steps=20, **given):
     settings = Settings(4, 32, steps, schedule=Schedule(5e-3, warmup=5), **given)
-    return Trainer(random_model(SMALL), Mix({"counting": stream}, {"counting": 1.0}), settings, out)
+    return Trainer(random_model(SMALL), DataMix({"counting": stream}, {"counting": 1.0}), settings, out)
 
 
 def loss_of(model, stream):

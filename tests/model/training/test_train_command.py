@@ -14,9 +14,9 @@ from k3scope.model.init import random_model
 from k3scope.model.presets import K3_RECALL
 from k3scope.model.tokenizers.bpe import BpeTokenizer
 from k3scope.model.tokenizers.tokenizer import SPECIALS
+from k3scope.model.training import tasks
 from k3scope.model.training.corpus import DOCUMENT
 from k3scope.model.training.recipes import RECIPES, Phase
-from k3scope.model.training import tasks
 from k3scope.model.training.train import main
 
 SHORT = replace(RECIPES["k3-recall"], phases={"begin": Phase({"counting": 1.0}, 16, 2)})

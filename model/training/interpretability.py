@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from k3scope.model.kimi_k3 import KimiK3
-from k3scope.model.measure.lens import logits_after, scored
+from k3scope.model.measure.logit_lens import logits_after, scored
 from k3scope.model.tracing import Trace, trace
 from k3scope.model.training import tasks
 from k3scope.model.training.evaluation import spread
@@ -62,7 +62,7 @@ def resets(model: KimiK3, tokenizer, windows: dict[str, Tensor]) -> dict:
         share = torch.where(seen >= OFTEN, sums / seen.clamp(min=1) / wiped.mean(), 0)
         best = share.topk(6)
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        found[point.split(".")[3]] = {tokenizer.piece(i).text: round(x, 2) for i, x in pairs}
+        found[point.split(".")[3]] = {tokenizer.token(i).text: round(x, 2) for i, x in pairs}
     return found
 
 
@@ -74,7 +74,7 @@ def mixes(model: KimiK3, windows: dict[str, Tensor]) -> dict:
     return {_short(p): [round(x, 3) for x in v.mean((0, 1)).tolist()] for p, v in values.items()}
 
 
-def lens(model: KimiK3, ids: Tensor) -> list[float]:
+def logit_lens(model: KimiK3, ids: Tensor) -> list[float]:
     """Nats per token if the model ended after each layer, the embedding first."""
     rows = []
     for row in ids[:, None]:
@@ -138,7 +138,7 @@ def answering_head(model: KimiK3, tokenizer) -> dict:
     runs = []
     for seed in range(TASKS // 3):
         ids = tokenizer.encode(tasks.keyvalue(Random(SEED + seed), once=True))
-        signs = [i for i, piece in enumerate(tokenizer.pieces(ids)) if piece.text == "="]
+        signs = [i for i, piece in enumerate(tokenizer.tokens(ids)) if piece.text == "="]
         told = {ids[i - 1]: i + 1 for i in reversed(signs)}
         at = torch.tensor(signs[len(signs) // 2 :])
         runs.append((_attention(model, ids), at, torch.tensor([told[ids[i - 1]] for i in at])))
@@ -189,7 +189,7 @@ def _mutual_information(shares: np.ndarray) -> float:
 def _answer_positions(tokenizer, ids: list[int], head: int, mark: str) -> list[int]:
     """Tokens of the answers: digits after "=", or the two words between "? The" and the full stop."""
     positions, read, inside = [], 0, False
-    for i, piece in enumerate(tokenizer.pieces(ids)):
+    for i, piece in enumerate(tokenizer.tokens(ids)):
         read += len(piece.raw)
         text = piece.raw.decode("utf-8", "replace")
         if read <= head:

@@ -12,20 +12,20 @@ from k3scope.model.tracing import Trace
 
 
 @dataclass(eq=False, repr=False)
-class Measured(Trace):
+class MeasuredTrace(Trace):
     """A trace with what is needed to name its numbers: the model, and the text of its tokens."""
 
     model: KimiK3
     name: str = "model"
     random_weights: bool | None = None  # None: not known
-    pieces: Sequence[str] = field(default=())
-    known: dict = field(default_factory=dict, init=False)
+    token_texts: Sequence[str] = field(default=())
+    cache: dict = field(default_factory=dict, init=False)
 
-    def once(self, reduce: Callable, *where):
+    def cached(self, reduce: Callable, *where):
         """`reduce(self, *where)`, worked out once and kept: for small results that several pictures show."""
-        if (reduce, where) not in self.known:
-            self.known[reduce, where] = reduce(self, *where)
-        return self.known[reduce, where]
+        if (reduce, where) not in self.cache:
+            self.cache[reduce, where] = reduce(self, *where)
+        return self.cache[reduce, where]
 
     @property
     def source(self) -> str:
@@ -41,10 +41,10 @@ class Measured(Trace):
         return self.ids.shape[1]
 
 
-class View:
+class RunView:
     """Shows itself in a notebook: its picture there, its sentence in a terminal."""
 
-    def __init__(self, run: Measured):
+    def __init__(self, run: MeasuredTrace):
         self.run = run
 
     def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
@@ -55,7 +55,7 @@ class View:
         """Every number behind the picture, by name."""
         raise NotImplementedError
 
-    def common(self) -> dict[str, np.ndarray]:
+    def common_arrays(self) -> dict[str, np.ndarray]:
         """What each file says first: the model, how many tokens there were, and which."""
         run = self.run
         return {
@@ -64,7 +64,7 @@ class View:
             "ids": run.ids[0].cpu().numpy(),
         }
 
-    def made(self, title: str, image, down: str, across: str, value: str, **more) -> Picture:
+    def make_picture(self, title: str, image, down: str, across: str, value: str, **more) -> Picture:
         return Picture(title, np.asarray(image), down, across, value, source=self.run.source, **more)
 
     def __repr__(self) -> str:
@@ -79,20 +79,25 @@ def layer_names(config: Config, layers: Sequence[int]) -> list[str]:
     return [f"{config.kinds[i].upper()}{' dense' if i < config.dense_layers else ''} {i}" for i in layers]
 
 
-def chosen(layer: int, layers: Sequence[int], what: str) -> int:
+def require_layer(layer: int, layers: Sequence[int], what: str) -> int:
     """The layer itself. ValueError when it is not one of `layers`."""
     if layer not in layers:
         raise ValueError(f"layer {layer} has no {what}; these have: {', '.join(map(str, layers))}")
     return layer
 
 
-def there(layers: Sequence[int], title: str) -> Sequence[int]:
+def require_layers(layers: Sequence[int], title: str) -> Sequence[int]:
     """The layers themselves. ValueError when the model has none of this kind, or kept nothing of them."""
     if not layers:
         raise ValueError(f"{title}: this run has no such layer")
     return layers
 
 
-def refused(head: int | None, view: str) -> None:
+def refuse_head(head: int | None, view: str) -> None:
     if head is not None:
         raise ValueError(f"the view {view} has no heads to choose from")
+
+
+def refuse_head_alone(head: int | None) -> None:
+    if head is not None:
+        raise ValueError("a head is one of a layer: say which layer")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from k3scope.model.kernels import kda_cpp, kda_torch, reference
-from k3scope.model.measure.points import array
+from k3scope.model.measure.hook_points import array
 from k3scope.model.norm import widen
 from k3scope.model.tracing import Trace
 

@@ -11,10 +11,10 @@ from k3scope.model.tokenizers.bpe import BpeTokenizer
 from k3scope.model.tokenizers.tokenizer import SPECIALS
 from k3scope.model.training import tasks
 from k3scope.model.training.corpus import DOCUMENT, GENERATED
-from k3scope.model.training.data import Mix, Stream, held_out, streams
 from k3scope.model.training.recipes import RECIPES, recipe_of
 from k3scope.model.training.stories import LANGUAGES, grammar, story
 from k3scope.model.training.text_sources import SOURCES
+from k3scope.model.training.token_streams import DataMix, Stream, held_out, streams
 
 BYTES = BpeTokenizer([], list(SPECIALS))  # nothing merged: an id is a byte
 DOMAINS = ("counting", "story")
@@ -154,7 +154,7 @@ def test_a_window_begins_with_a_document_that_is_near():
 
 def test_a_batch_is_decided_by_seed_step_and_worker(corpus):
     found = streams(corpus, BYTES, "train", DOMAINS)
-    mix = Mix(found, {"story": 0.5, "counting": 0.5}, seed=1)
+    mix = DataMix(found, {"story": 0.5, "counting": 0.5}, seed=1)
     assert mix.batch(3, 0, 4, 8).shape == (4, 9)
     assert torch.equal(mix.batch(3, 0, 4, 8), mix.batch(3, 0, 4, 8))
     assert not torch.equal(mix.batch(3, 0, 4, 8), mix.batch(3, 1, 4, 8))

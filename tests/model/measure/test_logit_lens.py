@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from k3scope.model import load, trace
-from k3scope.model.measure import lens, overlap, routing
+from k3scope.model.measure import logit_lens, routing, routing_overlap
 
 IDS = torch.tensor([84, 104, 101, 32, 102, 111, 120, 256, 10, 104, 101])
 GATE = "block_sparse_moe.gate."
@@ -18,7 +18,7 @@ def run(tiny):
 
 
 def test_loss_is_the_cross_entropy_of_the_next_token(run):
-    found = lens.tokens_of(run)
+    found = logit_lens.token_predictions(run)
     wanted = F.cross_entropy(run.logits[0, :-1].double(), IDS[1:], reduction="none").numpy()
     np.testing.assert_allclose(found.loss[1:], wanted, rtol=1e-6)
     np.testing.assert_allclose(found.prob[1:], np.exp(-wanted), rtol=1e-6)
@@ -32,29 +32,29 @@ def test_loss_is_the_cross_entropy_of_the_next_token(run):
 
 def test_one_token_was_predicted_by_nothing(tiny):
     alone = trace(tiny, IDS[:1])
-    found = lens.tokens_of(alone)
+    found = logit_lens.token_predictions(alone)
     assert np.isnan(found.loss).all()
     assert np.isnan(found.mean_loss)
-    assert lens.lens(tiny, alone).rank.shape == (tiny.config.layers + 1, 1)
+    assert logit_lens.logit_lens(tiny, alone).rank.shape == (tiny.config.layers + 1, 1)
 
 
 def test_logits_that_are_not_finite_have_no_rank(tiny):
     broken = trace(tiny, IDS, edits={"": lambda x: x.index_fill(1, torch.tensor([3]), torch.nan)})
-    found = lens.tokens_of(broken)
+    found = logit_lens.token_predictions(broken)
     assert found.rank[4] == -1
     assert np.isnan(found.loss[4])
     assert np.isfinite(found.loss[[3, 5]]).all()
 
 
 def test_candidates_are_sorted_probabilities(run):
-    ids, probs = lens.candidates(run.logits, 4)
+    ids, probs = logit_lens.candidates(run.logits, 4)
     softmax = run.logits[0].double().softmax(-1).numpy()
     np.testing.assert_allclose(probs, -np.sort(-softmax, -1)[:, :4], rtol=1e-6)
     np.testing.assert_array_equal(ids[:, 0], softmax.argmax(-1))
 
 
 def test_the_lens_after_the_last_layer_is_the_model_itself(tiny, run):
-    assert torch.equal(lens.logits_after(tiny, run, tiny.config.layers - 1), run.logits[0])
+    assert torch.equal(logit_lens.logits_after(tiny, run, tiny.config.layers - 1), run.logits[0])
 
 
 def test_the_lens_after_a_layer_equals_a_model_that_ends_there(tiny, run):
@@ -65,8 +65,8 @@ def test_the_lens_after_a_layer_equals_a_model_that_ends_there(tiny, run):
     score = keys @ (text.output_attn_res_norm.weight * text.output_attn_res_proj.weight[0])
     hidden = (score.softmax(-1)[..., None] * values).sum(-2)
     wanted = tiny.language_model.lm_head(text.norm(hidden))[0]
-    torch.testing.assert_close(lens.logits_after(tiny, run, layer), wanted)
-    found = lens.lens(tiny, run)
+    torch.testing.assert_close(logit_lens.logits_after(tiny, run, layer), wanted)
+    found = logit_lens.logit_lens(tiny, run)
     row = found.layers.index(layer)
     np.testing.assert_array_equal(found.targets[:-1], IDS[1:])
     assert found.targets[-1] == run.logits[0, -1].argmax()
@@ -118,20 +118,20 @@ def test_a_bias_changes_exactly_the_choices_it_is_said_to_change():
 
 def test_overlap_of_runs_and_prompts(tiny, run):
     a, b = routing.routing_of(run, 1), routing.routing_of(trace(tiny, IDS.flip(0)[:6]), 1)
-    assert (overlap.of_runs(a, a) == 1).all()
+    assert (routing_overlap.of_runs(a, a) == 1).all()
     wanted = [len({*x} & {*y}) / 3 for x, y in zip(a.index.tolist(), b.index.tolist(), strict=False)]
-    np.testing.assert_allclose(overlap.of_runs(a, b), wanted, rtol=1e-6)
+    np.testing.assert_allclose(routing_overlap.of_runs(a, b), wanted, rtol=1e-6)
     counts = routing.routing_counts(run)
-    np.testing.assert_allclose(overlap.of_prompts(counts, counts * 3), 1)
+    np.testing.assert_allclose(routing_overlap.of_prompts(counts, counts * 3), 1)
 
 
 def test_overlap_of_layers_is_the_correlation_of_common_choices(tiny, run):
     layers = [routing.routing_of(run, layer) for layer in (1, 2, 8)]
-    found = overlap.of_layers(layers, tiny.config.experts)
+    found = routing_overlap.of_layers(layers, tiny.config.experts)
     off = ~np.eye(len(IDS), dtype=bool)
     common = [(x := r.lanes(tiny.config.experts) > 0).astype(int) @ x.T.astype(int) for r in layers]
     np.testing.assert_allclose(found, np.corrcoef([c[off] for c in common]), atol=1e-9)
     # the names of the experts do not matter
     renamed = routing.Routing(2, (layers[1].index + 5) % 18, layers[1].weight, layers[1].margin)
-    np.testing.assert_allclose(overlap.of_layers([layers[0], renamed], 18)[0, 1], found[0, 1])
-    assert np.isnan(overlap.of_layers([layers[0]] * 2, 18)).any() == np.isnan(found[0, 0])
+    np.testing.assert_allclose(routing_overlap.of_layers([layers[0], renamed], 18)[0, 1], found[0, 1])
+    assert np.isnan(routing_overlap.of_layers([layers[0]] * 2, 18)).any() == np.isnan(found[0, 0])

@@ -12,7 +12,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
 @dataclass(frozen=True)
-class Named:
+class RegisteredModel:
     """A name and what it stands for."""
 
     name: str
@@ -20,27 +20,27 @@ class Named:
     config: Config
 
 
-NAMED: dict[str, Named] = {}  # filled when the program starts; later only read
+REGISTERED: dict[str, RegisteredModel] = {}  # filled when the program starts; later only read
 
 
-def register(name: str, path: str | Path) -> Named:
+def register(name: str, path: str | Path) -> RegisteredModel:
     """Give a folder or a config.json a name. ValueError when the name or the path will not do."""
     if not NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a model: expected up to 40 letters, digits and . _ -")
     if name in PRESETS or name in TRAINED:
         raise ValueError(f"{name!r} is a model that comes with the program; choose another name")
-    if name in NAMED:
-        raise ValueError(f"{name!r} is named twice; the first is {NAMED[name].path}")
+    if name in REGISTERED:
+        raise ValueError(f"{name!r} is named twice; the first is {REGISTERED[name].path}")
     path = Path(path).expanduser()
     if not path.exists():
         raise ValueError(f"{path}: no such file or folder; expected a checkpoint folder or a config.json")
     path = path.resolve()
-    NAMED[name] = Named(name, path, read_config(path))
-    return NAMED[name]
+    REGISTERED[name] = RegisteredModel(name, path, read_config(path))
+    return REGISTERED[name]
 
 
 def folder_of(source: str | Path) -> Path:
     """Where a model's files are: those of a name, else the path itself."""
-    if found := NAMED.get(str(source)):
+    if found := REGISTERED.get(str(source)):
         return found.path
     return Path(TRAINED.get(str(source), source))

@@ -4,7 +4,7 @@ import torch
 import triton
 from torch import Tensor
 
-from k3scope.model.kernels import triton_small as kernels
+from k3scope.model.kernels import mix_conv_triton_kernels as kernels
 from k3scope.model.kernels.triton_setup import block, configuration
 
 

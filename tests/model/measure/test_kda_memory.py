@@ -6,7 +6,7 @@ import torch
 
 from k3scope.model import load, trace
 from k3scope.model.kernels import native, reference
-from k3scope.model.measure import half_life, memory
+from k3scope.model.measure import half_life, kda_memory
 
 LAYER = 5
 
@@ -28,37 +28,37 @@ def run(exact):
 @pytest.mark.parametrize("length", [1, 3, 17, 70])
 def test_split_by_source_token_reproduces_the_read_out(exact, length):
     run = trace(exact, prompt(length))
-    x = memory.inputs(run, LAYER)
-    weights = memory.read_weights(x)  # [T, heads, T]
+    x = kda_memory.inputs(run, LAYER)
+    weights = kda_memory.read_weights(x)  # [T, heads, T]
     out = torch.einsum("ths,shv->thv", weights, x.v[0])
     assert (out - run.layer(LAYER, "self_attn.delta_rule.out")[0]).abs().max() < 1e-9
     assert weights.transpose(0, 1).triu(1).abs().max() == 0  # nothing comes from later tokens
-    np.testing.assert_allclose(memory.reads(run, LAYER, 3), weights[:, 3].float(), rtol=1e-6)
+    np.testing.assert_allclose(kda_memory.reads(run, LAYER, 3), weights[:, 3].float(), rtol=1e-6)
 
 
 def test_the_state_after_the_last_token_is_the_recorded_one(run):
     whole = run.layer(LAYER, "self_attn.delta_rule.state")[0]
-    np.testing.assert_allclose(memory.state_after(run, LAYER, 2, 39), whole[2].float(), atol=1e-7)
-    _, half = reference.kda(*memory.inputs(run, LAYER).until(20).all)
-    np.testing.assert_allclose(memory.state_after(run, LAYER, 4, 19), half[0, 4].float(), atol=1e-7)
+    np.testing.assert_allclose(kda_memory.state_after(run, LAYER, 2, 39), whole[2].float(), atol=1e-7)
+    _, half = reference.kda(*kda_memory.inputs(run, LAYER).until(20).all)
+    np.testing.assert_allclose(kda_memory.state_after(run, LAYER, 4, 19), half[0, 4].float(), atol=1e-7)
 
 
 def test_a_write_turns_the_state_before_into_the_state_after(run):
-    found = memory.write_of(run, LAYER, 1, 30)
-    before, after = (memory.state_after(run, LAYER, 1, t) for t in (29, 30))
+    found = kda_memory.write_of(run, LAYER, 1, 30)
+    before, after = (kda_memory.state_after(run, LAYER, 1, t) for t in (29, 30))
     alpha = run.layer(LAYER, "self_attn.decay")[0, 30, 1].exp().numpy()
     update = found.strength * np.outer(found.key, found.value - found.old)
     np.testing.assert_allclose(alpha[:, None] * before + update, after, atol=1e-6)
-    first = memory.write_of(run, LAYER, 1, 0)
+    first = kda_memory.write_of(run, LAYER, 1, 0)
     assert (first.old == 0).all()
 
 
 def test_steps_agree_with_single_writes_and_states(run):
-    found = memory.steps(run, LAYER)
+    found = kda_memory.steps(run, LAYER)
     for head, token in ((0, 0), (2, 17), (4, 39)):
-        state = memory.state_after(run, LAYER, head, token)
+        state = kda_memory.state_after(run, LAYER, head, token)
         assert found.state[token, head] == pytest.approx(np.linalg.norm(state), rel=1e-5)
-        w = memory.write_of(run, LAYER, head, token)
+        w = kda_memory.write_of(run, LAYER, head, token)
         size = w.strength * np.linalg.norm(w.key)
         assert found.erased[token, head] == pytest.approx(size * np.linalg.norm(w.old), rel=1e-4, abs=1e-9)
         assert found.written[token, head] == pytest.approx(size * np.linalg.norm(w.value), rel=1e-4)
@@ -69,7 +69,7 @@ def test_steps_agree_with_single_writes_and_states(run):
 
 @pytest.mark.parametrize("length", [1, 15, 16, 65])
 def test_every_form_computes_the_same(tiny, length):
-    found = memory.forms(trace(tiny, prompt(length)), 2)
+    found = kda_memory.forms(trace(tiny, prompt(length)), 2)
     assert {"recurrent", "chunked", "decode", "run"} <= found.keys()
     assert ("C++" in found) == (native.library("kda") is not None)
     assert max(found.values()) < 2e-6  # float32 against float64
@@ -94,16 +94,16 @@ def test_decay_and_write_are_shares(run, exact):
 
 def test_what_is_not_there_is_refused(run):
     with pytest.raises(ValueError, match="KDA heads 0 to 4; there is no head 5"):
-        memory.reads(run, LAYER, 5)
+        kda_memory.reads(run, LAYER, 5)
     with pytest.raises(ValueError, match="there is no token 40"):
-        memory.state_after(run, LAYER, 0, 40)
+        kda_memory.state_after(run, LAYER, 0, 40)
     with pytest.raises(ValueError, match="there is no token -1"):
-        memory.write_of(run, LAYER, 0, -1)
+        kda_memory.write_of(run, LAYER, 0, -1)
 
 
 def test_nan_stays_nan(tiny):
     point = f"language_model.model.layers.{LAYER}.self_attn.write"
     broken = trace(tiny, prompt(9), edits={point: lambda x: x.index_fill(1, torch.tensor([4]), torch.nan)})
-    found = memory.steps(broken, LAYER).state
+    found = kda_memory.steps(broken, LAYER).state
     assert np.isfinite(found[:4]).all()
     assert np.isnan(found[4:]).all()

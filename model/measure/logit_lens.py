@@ -8,7 +8,7 @@ from torch import Tensor
 
 from k3scope.model.attnres import AttnResMix
 from k3scope.model.kimi_k3 import KimiK3
-from k3scope.model.measure.points import array, layers_with
+from k3scope.model.measure.hook_points import array, layers_with
 from k3scope.model.norm import widen
 from k3scope.model.tracing import Trace
 
@@ -18,7 +18,7 @@ EMBEDDING = -1  # "layer" of the lens before any layer
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokenPredictions:
     """How each token followed from those before it. Nothing predicts token 0: NaN, and rank -1."""
 
     prob: np.ndarray  # [T]
@@ -32,7 +32,7 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class Lens:
+class LogitLens:
     """What every position would answer if the model ended early. Row -1 of `layers` is the embedding.
 
     `targets` [T] are the tokens asked for: the next ones, and at the end what the model finds likeliest.
@@ -63,11 +63,11 @@ def candidates(logits: Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
     return array(torch.cat([b.indices for b in best])), array(torch.cat([b.values for b in best]))
 
 
-def tokens_of(trace: Trace) -> Tokens:
+def token_predictions(trace: Trace) -> TokenPredictions:
     """Probability, loss and rank of every token of the prompt, from the logits of the position before it."""
     log, rank = scored(trace.logits[0, :-1], trace.ids[0, 1:])
     log = torch.cat([log.new_full((1,), torch.nan), log])
-    return Tokens(array(log.exp()), array(-log), np.concatenate([[-1], array(rank)]))
+    return TokenPredictions(array(log.exp()), array(-log), np.concatenate([[-1], array(rank)]))
 
 
 def scored(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,14 +82,14 @@ def scored(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def lens(model: KimiK3, trace: Trace, targets: Tensor | None = None) -> Lens:
+def logit_lens(model: KimiK3, trace: Trace, targets: Tensor | None = None) -> LogitLens:
     """The logit lens: `logits_after` every layer, reduced to the target and the likeliest token."""
     if targets is None:
         targets = torch.cat([trace.ids[0, 1:], trace.logits[0, -1:].argmax(-1)])
     layers = (EMBEDDING, *layers_with(trace, "prefix_sum"))
     rows = [_row(logits_after(model, trace, layer), targets) for layer in layers]
     prob, rank, top_ids, top_prob = (np.stack(column) for column in zip(*rows, strict=True))
-    return Lens(layers, array(targets), prob, rank, top_ids, top_prob)
+    return LogitLens(layers, array(targets), prob, rank, top_ids, top_prob)
 
 
 @torch.no_grad()

@@ -57,7 +57,7 @@ def streams(corpus: Path, tokenizer: BpeTokenizer, part: str, domains: Collectio
 
 
 @dataclass(frozen=True)
-class Mix:
+class DataMix:
     """Which share of the rows comes from which domain."""
 
     streams: dict[str, Stream]

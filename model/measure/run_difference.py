@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from k3scope.model.measure import overlap
-from k3scope.model.measure.lens import tokens_of
-from k3scope.model.measure.points import array, layers_with
+from k3scope.model.measure import routing_overlap
+from k3scope.model.measure.hook_points import array, layers_with
+from k3scope.model.measure.logit_lens import token_predictions
 from k3scope.model.measure.routing import moe_layers, routing_of
 from k3scope.model.tracing import Trace
 
 
 @dataclass(frozen=True)
-class Difference:
+class RunDifference:
     """Two runs at the positions `pairs`. Token statistics are of the next token, as the logits give it."""
 
     pairs: np.ndarray  # [N, 2], positions in the first and in the second run
@@ -42,18 +42,18 @@ def aligned(ours: list[int], theirs: list[int]) -> np.ndarray:
 
 
 @torch.no_grad()
-def difference(ours: Trace, theirs: Trace, pairs: np.ndarray | None = None) -> Difference:
+def difference(ours: Trace, theirs: Trace, pairs: np.ndarray | None = None) -> RunDifference:
     """Compare two traces at `pairs`: unless given, where `aligned` finds the same tokens."""
     if pairs is None:
         pairs = aligned(ours.ids[0].tolist(), theirs.ids[0].tolist())
     a, b = (torch.from_numpy(column) for column in pairs.T.copy())
     first, second = (run.logits[0][at].double() for run, at in ((ours, a), (theirs, b)))
-    loss = [tokens_of(run).loss[at] for run, at in ((ours, a), (theirs, b))]
+    loss = [token_predictions(run).loss[at] for run, at in ((ours, a), (theirs, b))]
     delta = (second - second.mean(-1, keepdim=True)) - (first - first.mean(-1, keepdim=True))
     logs = first.log_softmax(-1), second.log_softmax(-1)
     shared = [n for n in layers_with(ours, "prefix_sum") if n in layers_with(theirs, "prefix_sum")]
     routed = [n for n in moe_layers(ours) if n in moe_layers(theirs)]
-    return Difference(
+    return RunDifference(
         pairs,
         kl=array((logs[0].exp() * (logs[0] - logs[1])).sum(-1).clamp_min(0)),
         top_changed=array(first.argmax(-1) != second.argmax(-1)),
@@ -75,4 +75,4 @@ def _kept(ours: Trace, theirs: Trace, layer: int, pairs: np.ndarray) -> np.ndarr
     first, second = (
         routing_of(run, layer).index[at] for run, at in zip((ours, theirs), pairs.T, strict=True)
     )
-    return overlap.of_choices(first, second)
+    return routing_overlap.of_choices(first, second)

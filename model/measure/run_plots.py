@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from k3scope.model.measure import attention, depth, half_life, overlap, routing
-from k3scope.model.measure.head_views import square
+from k3scope.model.measure import attention, depth, half_life, routing, routing_overlap
 from k3scope.model.measure.picture import Picture
-from k3scope.model.measure.views import Measured, chosen, layer_names, there
+from k3scope.model.measure.run_view import MeasuredTrace, layer_names, require_layer, require_layers
+from k3scope.model.measure.token_map import token_map
 
 
 @dataclass(frozen=True)
-class Where:
+class PlotSelection:
     """What a plot is asked for; None where nothing was said."""
 
     layer: int | None = None
@@ -23,11 +23,11 @@ class Where:
 def _over_tokens(title: str, read: Callable, value: str, meaning: str = "share", first: bool = True):
     """Heads of one layer by token; `read(run, layer)` gives [T, heads]. `first`: token 0 has a value."""
 
-    def plot(run: Measured, at: Where) -> Picture:
+    def plot(run: MeasuredTrace, at: PlotSelection) -> Picture:
         image = read(run, at.layer)
         if image is None:
             raise ValueError(f"layer {at.layer} of this model has no output gate")
-        more = {"columns": run.pieces, "meaning": meaning, "source": run.source}
+        more = {"columns": run.token_texts, "meaning": meaning, "source": run.source}
         if not first:
             more["absent"] = np.broadcast_to(np.arange(len(image)) == 0, image.T.shape)
             more["note"] = "The first token reads itself, whatever the head."
@@ -39,10 +39,10 @@ def _over_tokens(title: str, read: Callable, value: str, meaning: str = "share",
 def _over_layers(title: str, layers: Callable, read: Callable, value: str, meaning="amount", note=""):
     """Layers by token; `read(run, layer)` gives [T]."""
 
-    def plot(run: Measured, at: Where) -> Picture:
-        shown = there(layers(run), title)
+    def plot(run: MeasuredTrace, at: PlotSelection) -> Picture:
+        shown = require_layers(layers(run), title)
         image = np.stack([read(run, layer) for layer in shown])
-        more = {"rows": layer_names(run.config, shown), "columns": run.pieces, "meaning": meaning}
+        more = {"rows": layer_names(run.config, shown), "columns": run.token_texts, "meaning": meaning}
         return Picture(title, image, "layer", "token", value, note=note, source=run.source, **more)
 
     return (), plot
@@ -53,7 +53,7 @@ def _step(name: str):
 
 
 def _own(read: Callable):
-    return lambda run, layer: read(run, chosen(layer, half_life.kda_layers(run), "linear attention"))
+    return lambda run, layer: read(run, require_layer(layer, half_life.kda_layers(run), "linear attention"))
 
 
 def _head(name: str):
@@ -63,20 +63,20 @@ def _head(name: str):
 _CUT = "Last chosen score less the first refused one."
 
 
-def _margin(run: Measured, layer: int) -> np.ndarray:
+def _margin(run: MeasuredTrace, layer: int) -> np.ndarray:
     return routing.routing_of(run, layer).margin
 
 
-def _routed(run: Measured, layer: int) -> np.ndarray:
+def _routed(run: MeasuredTrace, layer: int) -> np.ndarray:
     return routing.output_of(run, layer).routed_share
 
 
-def _changed(run: Measured, layer: int) -> np.ndarray:
+def _changed(run: MeasuredTrace, layer: int) -> np.ndarray:
     return routing.bias_effect(run, layer).changed
 
 
-def _load(run: Measured, at: Where) -> Picture:
-    layers = there(routing.moe_layers(run), "Load of the experts")
+def _load(run: MeasuredTrace, at: PlotSelection) -> Picture:
+    layers = require_layers(routing.moe_layers(run), "Load of the experts")
     image = np.stack([run.routing.balance(layer).load for layer in layers])
     note = "Tokens of an expert, in parts of what each had if all were used alike, less 1: -1 is no token."
     more = {"rows": layer_names(run.config, layers), "span": (0, len(layers) - 1, 0, run.config.experts - 1)}
@@ -84,25 +84,25 @@ def _load(run: Measured, at: Where) -> Picture:
     return Picture("Load against an even share", image, "layer", "expert", "load", **more)
 
 
-def _exchange(run: Measured, at: Where) -> Picture:
+def _exchange(run: MeasuredTrace, at: PlotSelection) -> Picture:
     found = run.kda.write(at.layer, at.head, at.token)
     image = np.stack([found.old, found.value, found.change])
     title = f"What token {at.token} replaced, layer {at.layer}, head {at.head}"
     note = (
-        f"The memory's answer to the key of {run.pieces[at.token]!r} before, the value that should stand "
+        f"The memory's answer to the key of {run.token_texts[at.token]!r} before, the value that should stand "
         f"there, and what is written: {found.strength:.3g} of their difference."
     )
     more = {"rows": ["old prediction", "new value", "written"], "meaning": "signed", "note": note}
     return Picture(title, image, "vector", "value channel", "value", source=run.source, **more)
 
 
-def _sums(run: Measured) -> list[int]:
+def _sums(run: MeasuredTrace) -> list[int]:
     return list(depth.residual(run).layers)
 
 
-def _overlap(run: Measured, at: Where) -> Picture:
-    layers = there(routing.moe_layers(run), "Overlap of layers")
-    image = overlap.of_layers([routing.routing_of(run, n) for n in layers], run.config.experts)
+def _overlap(run: MeasuredTrace, at: PlotSelection) -> Picture:
+    layers = require_layers(routing.moe_layers(run), "Overlap of layers")
+    image = routing_overlap.of_layers([routing.routing_of(run, n) for n in layers], run.config.experts)
     names, note = (
         layer_names(run.config, layers),
         "Whether two layers send the same pairs of tokens to common experts.",
@@ -111,14 +111,14 @@ def _overlap(run: Measured, at: Where) -> Picture:
     return Picture("Overlap of layers", image, "layer", "layer", "correlation", **more)
 
 
-def _attribution(run: Measured, at: Where) -> Picture:
+def _attribution(run: MeasuredTrace, at: PlotSelection) -> Picture:
     found = run.depth.attribution()
     note = (
         "Direct part of each sublayer in the logit of the likeliest next token: a column sums to the logit."
     )
     more = {
         "rows": found.names,
-        "columns": run.pieces,
+        "columns": run.token_texts,
         "meaning": "signed",
         "note": note,
         "source": run.source,
@@ -126,7 +126,7 @@ def _attribution(run: Measured, at: Where) -> Picture:
     return Picture("Who made the logit", found.parts, "sublayer", "token", "logit", **more)
 
 
-def _mixes_at(run: Measured, at: Where) -> Picture:
+def _mixes_at(run: MeasuredTrace, at: PlotSelection) -> Picture:
     mixes, image = depth.mixes(run), depth.weights_of_token(run, at.token)
     columns = depth.source_names(image.shape[1])
     more = {
@@ -135,30 +135,35 @@ def _mixes_at(run: Measured, at: Where) -> Picture:
         "meaning": "share",
         "absent": depth.unread(mixes),
     }
-    title, note = f"Where each mix reads at token {at.token}", f"{run.pieces[at.token]!r}. A row sums to 1."
+    title, note = (
+        f"Where each mix reads at token {at.token}",
+        f"{run.token_texts[at.token]!r}. A row sums to 1.",
+    )
     return Picture(title, image, "mix", "source", "weight", note=note, source=run.source, **more)
 
 
-def _rank(run: Measured, at: Where) -> Picture:
-    found = run.lens.of()
+def _rank(run: MeasuredTrace, at: PlotSelection) -> Picture:
+    found = run.logit_lens.of()
     rows = ["embedding", *layer_names(run.config, found.layers[1:])]
     image = np.where(found.rank < 0, np.nan, found.rank + 1.0)
-    more = {"rows": rows, "columns": run.pieces, "meaning": "time", "log": True, "source": run.source}
+    more = {"rows": rows, "columns": run.token_texts, "meaning": "time", "log": True, "source": run.source}
     note = "Place of the next token among all, 1 for the likeliest, if the model ended after each layer."
     return Picture("Rank of the next token", image, "after layer", "token", "rank", note=note, **more)
 
 
-def _state(run: Measured, at: Where) -> Picture:
+def _state(run: MeasuredTrace, at: PlotSelection) -> Picture:
     image = run.kda.state(at.layer, at.head, at.token)
     title = f"Memory of layer {at.layer}, head {at.head}, after token {at.token}"
     return Picture(title, image, "key channel", "value channel", "value", meaning="signed", source=run.source)
 
 
 def _score(which: int, name: str):
-    def plot(run: Measured, at: Where) -> Picture:
+    def plot(run: MeasuredTrace, at: PlotSelection) -> Picture:
         image = attention.score_parts(run, at.layer, at.head)[which]
         title = f"Score from the {name} key, layer {at.layer}, head {at.head}"
-        return square(run, title, image, "signed", "Before softmax; both parts add up to the score.", "score")
+        return token_map(
+            run, title, image, "signed", "Before softmax; both parts add up to the score.", "score"
+        )
 
     return ("layer", "head"), plot
 
@@ -203,7 +208,7 @@ PLOTS = {
 }  # fmt: skip
 
 
-def plot(run: Measured, view: str, name: str, at: Where) -> Picture:
+def plot(run: MeasuredTrace, view: str, name: str, at: PlotSelection) -> Picture:
     """A picture by name. ValueError for an unknown one, or when too much or too little is chosen."""
     if name not in PLOTS[view]:
         raise ValueError(f"{view} has no plot {name!r}; expected {', '.join(PLOTS[view])}")

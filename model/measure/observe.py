@@ -8,9 +8,9 @@ from torch import Tensor
 
 from k3scope.model.config import Config
 from k3scope.model.kimi_k3 import KimiK3
-from k3scope.model.measure import attention, attribution, depth, half_life, lens, routing
+from k3scope.model.measure import attention, attribution, depth, half_life, logit_lens, routing
 from k3scope.model.measure import image_readings as pictures
-from k3scope.model.measure.points import in_layer
+from k3scope.model.measure.hook_points import in_layer
 from k3scope.model.measure.readings import Readings, readings
 from k3scope.model.measure.statistics import Statistics, Tally
 from k3scope.model.tracing import Trace, trace
@@ -21,7 +21,7 @@ NEEDS = {
     "kda": (half_life.points,),
     "attention": (attention.points,),
     "depth": (depth.points, attribution.points),
-    "lens": (lens.points,),
+    "lens": (logit_lens.points,),
 }
 VIEWS = tuple(NEEDS)
 _MIX = "language_model.model.output_attn_res"

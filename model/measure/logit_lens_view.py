@@ -1,0 +1,54 @@
+"""`run.logit_lens`: what a run shows of the model's answer after each layer."""
+
+import numpy as np
+
+from k3scope.model.measure import logit_lens
+from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.run_view import MeasuredTrace, RunView, layer_names, refuse_head
+
+
+def _logit_lens(run: MeasuredTrace) -> logit_lens.LogitLens:
+    return logit_lens.logit_lens(run.model, run)
+
+
+class LogitLensView(RunView):
+    """`run.logit_lens`: what the model would say if it ended after each layer."""
+
+    def of(self, targets=None) -> logit_lens.LogitLens:
+        """Probability and rank of a target at each position [layers + 1, T]; the next token unless given."""
+        return (
+            self.run.cached(_logit_lens)
+            if targets is None
+            else logit_lens.logit_lens(self.run.model, self.run, targets)
+        )
+
+    @property
+    def tokens(self) -> logit_lens.TokenPredictions:
+        """Probability, loss and rank of each token of the prompt."""
+        return logit_lens.token_predictions(self.run)
+
+    def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
+        refuse_head(head, "lens")
+        if layer is not None:
+            raise ValueError("the lens shows every layer at once: there is none to choose")
+        found = self.of()
+        return self.make_picture(
+            "Probability of the next token", found.prob, "after layer", "token", "probability",
+            rows=["embedding", *layer_names(self.run.config, found.layers[1:])], columns=self.run.token_texts,
+            meaning="share", note="As if the model ended after each layer: its sums go through the output "
+            "mix, the final norm and the head. At the last token: what the whole model finds likeliest.",
+        )  # fmt: skip
+
+    def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
+        found, tokens = self.of(), self.tokens
+        return self.common_arrays() | {
+            "layers": np.array(found.layers),
+            "targets": found.targets,
+            "prob": found.prob,
+            "rank": found.rank,
+            "top_ids": found.top_ids,
+            "top_prob": found.top_prob,
+            "token_prob": tokens.prob,
+            "token_loss": tokens.loss,
+            "token_rank": tokens.rank,
+        }

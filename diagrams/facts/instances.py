@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from torch import nn
 
@@ -70,14 +70,20 @@ def of_all_layers(name: str) -> str:
 def _instances(
     model: KimiK3, at: tuple[str, ...], of: tuple[str, ...], leaves: tuple[str, ...]
 ) -> tuple[str, ...]:
-    patterns = [_pattern(p) for p in at]
+    pattern = re.compile("|".join(re.escape(p).replace(r"\*", "[^.]+") for p in at))
     return tuple(
         path
         for path, module in _modules(model).items()
-        if any(cls.__name__ in of for cls in type(module).__mro__)
-        and any(p.fullmatch(path) for p in patterns)
+        if not _class_names(type(module)).isdisjoint(of)
+        and pattern.fullmatch(path)
         and all(exists(model, resolve(path, leaf)) for leaf in leaves)
     )
+
+
+@cache
+def _class_names(kind: type) -> frozenset[str]:
+    """Of the class and all that it extends."""
+    return frozenset(cls.__name__ for cls in kind.__mro__)
 
 
 @lru_cache(maxsize=16)
@@ -88,10 +94,6 @@ def _modules(model: KimiK3) -> dict[str, nn.Module]:
 @lru_cache(maxsize=16)
 def _parameters(model: KimiK3) -> dict[str, nn.Parameter]:
     return dict(model.named_parameters())
-
-
-def _pattern(at: str) -> re.Pattern:
-    return re.compile(re.escape(at).replace(r"\*", "[^.]+"))
 
 
 def _no_instance(model: KimiK3, block: Block) -> str:

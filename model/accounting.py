@@ -16,7 +16,7 @@ from k3scope.model.moe_packed import ExpertsOnDemand
 
 @dataclass(frozen=True)
 class Index:
-    """What model.safetensors.index.json of a release says of itself."""
+    """What model.safetensors.index.json of a release states."""
 
     tensors: int
     bytes: int
@@ -36,7 +36,7 @@ class Totals:
     vision: int | None  # tower and projector; None: the model has none
     padding: int  # A_log entries beyond the head count
     unused: int  # layer 0 of K3 has a mix it never uses
-    active: int  # read for one token: head counted, lookup table not
+    active: int  # read for one token: LM head counted, lookup table not
     active_with_table: int
     active_without_head: int  # neither of the two vocabulary matrices
     storage: Storage  # tensors and bytes in the official layout

@@ -23,6 +23,8 @@ class AttnResMix(nn.Module):
             return running_sum
         values = torch.stack([*blocks, running_sum], -2)  # [B, T, candidates, d]
         query = widen(norm.weight) * widen(proj.weight[0])  # [d], the same for every token
-        mixed, found = ops.mix(values, query, self.eps)  # scores of the normed values, blend of the raw ones
-        probs = self.probs(found)  # [B, T, candidates]
-        return mixed if probs is found else ops.combine(values, probs)  # other weights, another blend
+        mixed, weights = ops.mix(
+            values, query, self.eps
+        )  # scores of the normed values, blend of the raw ones
+        probs = self.probs(weights)  # [B, T, candidates]
+        return mixed if probs is weights else ops.combine(values, probs)  # other weights, another blend

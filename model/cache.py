@@ -16,7 +16,7 @@ class LayerCache:
     real: Tensor | None = None  # [B, T] False where a token is padding; None when none is
 
     def with_past_inputs(self, name: str, x: Tensor, keep: int) -> Tensor:
-        """`x` [B, T, width] with the `keep` inputs before it (zeros at the start), kept for next time."""
+        """`x` [B, T, width] with the `keep` inputs before it (zeros at the start), stored for next time."""
         past = self.inputs.get(name)
         if past is None:
             past = x.new_zeros(x.shape[0], keep, x.shape[2])
@@ -35,7 +35,7 @@ class LayerCache:
 
 
 class Cache:
-    """The memory of all layers, and how many tokens it has seen."""
+    """The memory of all layers, and how many tokens it has read."""
 
     def __init__(self, layers: int):
         self.layers = [LayerCache() for _ in range(layers)]
@@ -60,8 +60,8 @@ class Cache:
         return other
 
     def tensors(self) -> list[Tensor]:
-        kept = [t for c in self.layers for t in (c.state, c.latent, *c.inputs.values())]
-        return [t for t in kept if t is not None]
+        tensors_of_layers = [t for c in self.layers for t in (c.state, c.latent, *c.inputs.values())]
+        return [t for t in tensors_of_layers if t is not None]
 
     @property
     def cache_bytes(self) -> int:

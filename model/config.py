@@ -9,7 +9,7 @@ from k3scope.model.vision.vision_config import VisionConfig
 
 @dataclass(frozen=True)
 class Config:
-    """Every size and constant of a model; the field names are the vocabulary of the whole project.
+    """Every size and constant of a model; the field names are the vocabulary of the project.
 
     None means that the model has no such part. Sizes of the vision half are in `vision`.
     """

@@ -1,4 +1,4 @@
-"""See inside a forward pass: named inner quantities and a recorder per thread of work."""
+"""Hook points of a forward pass: named inner quantities, and a recorder per thread of work."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,23 +17,23 @@ class Probe(nn.Identity):
 
 @dataclass
 class Recorder:
-    """What one forward pass leaves behind. `edits` maps a point to a function that replaces its output."""
+    """What one forward pass leaves behind: the outputs of the hook points that were requested."""
 
-    points: frozenset[str] | None = None  # None: every watched point
-    edits: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
-    on_point: Callable[[str], None] | None = None  # called at each point; an exception from it ends the pass
-    look: Callable[[str, Any], None] | None = None  # called with each output as the pass goes on with it
-    seen: dict[str, Any] = field(default_factory=dict)
+    points: frozenset[str] | None = None  # None: every hook point
+    edits: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # hook point -> its new output
+    on_point: Callable[[str], None] | None = None  # called at each hook point; an exception ends the pass
+    on_output: Callable[[str, Any], None] | None = None  # called with each output as the pass goes on with it
+    values: dict[str, Any] = field(default_factory=dict)
 
     def pass_through(self, path: str, out: Any) -> Any:
         if self.on_point is not None:
             self.on_point(path)
         if path in self.edits:
             out = self.edits[path](out)
-        if self.look is not None:
-            self.look(path, out)
+        if self.on_output is not None:
+            self.on_output(path, out)
         if self.points is None or path in self.points:
-            self.seen[path] = _detach(out)
+            self.values[path] = _detach(out)
         return out
 
 
@@ -46,7 +46,7 @@ def _detach(out: Any) -> Any:
 
 
 def watch(model: nn.Module) -> nn.Module:
-    """Put a hook on every module, once per model; with no recorder in the context nothing is kept."""
+    """Put a hook on every module, once per model; with no recorder in the context nothing is recorded."""
     if getattr(model, "_watched", False):
         return model
     for path, module in model.named_modules():
@@ -62,19 +62,19 @@ def watch(model: nn.Module) -> nn.Module:
 
 @contextmanager
 def record(
-    points: Iterable[str] | None = None, edits=None, on_point=None, look=None
+    points: Iterable[str] | None = None, edits=None, on_point=None, on_output=None
 ) -> Iterator[dict[str, Any]]:
     """Collect outputs of watched modules during the forwards made inside the block, in this context only.
 
-    Yields the dict that fills up: point -> detached output. KeyError on leaving when a requested point
+    Yields the dict that fills up: hook point -> detached output. KeyError on leaving when a requested one
     never fired.
     """
-    wanted = None if points is None else frozenset(points)
-    recorder = Recorder(wanted, dict(edits or {}), on_point, look)
+    requested = None if points is None else frozenset(points)
+    recorder = Recorder(requested, dict(edits or {}), on_point, on_output)
     token = _recorder.set(recorder)
     try:
-        yield recorder.seen
+        yield recorder.values
     finally:
         _recorder.reset(token)
-    if missing := (wanted or frozenset()) - recorder.seen.keys():
+    if missing := (requested or frozenset()) - recorder.values.keys():
         raise KeyError(f"these points produced no value in the forward pass: {sorted(missing)[:5]}")

@@ -1,4 +1,4 @@
-"""The whole model, with the module names of the official checkpoint."""
+"""The full model, with the module names of the official checkpoint."""
 
 from torch import Tensor, nn
 
@@ -42,7 +42,7 @@ class TextModel(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """The text model and its head: hidden states to logits over the vocabulary."""
+    """The text model and its LM head: hidden states to logits over the vocabulary."""
 
     def __init__(self, c: Config):
         super().__init__()
@@ -73,8 +73,8 @@ class KimiK3(nn.Module):
     ) -> Tensor:
         """Token ids [B, T] to logits [B, T, vocab].
 
-        With a cache the ids continue what it has seen. `real` [B, T] is False at padding on the left.
-        Each image has one placeholder among the ids, which grows into its rows, and T with it.
+        With a cache the ids continue what it has read. `real` [B, T] is False at padding on the left.
+        Each image has one placeholder among the ids, which is expanded into its rows, and T with it.
         """
         cache = cache or self.new_cache()
         if images is None:

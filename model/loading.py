@@ -17,8 +17,8 @@ def config_of(name: str) -> Config:
     """Config of a model's name, a config.json, or a checkpoint folder."""
     if name in REGISTERED:
         return REGISTERED[name].config
-    named = name in PRESETS or name in TRAINED or not Path(name).exists()
-    return preset(name) if named else read_config(name)
+    is_name = name in PRESETS or name in TRAINED or not Path(name).exists()
+    return preset(name) if is_name else read_config(name)
 
 
 def meta(name: str) -> KimiK3:
@@ -29,7 +29,7 @@ def meta(name: str) -> KimiK3:
 def load(name: str, dtype: torch.dtype | None = None, device: str = "cpu") -> KimiK3:
     """A model that runs: the trained one, a preset with seeded random weights, or a checkpoint folder.
 
-    ValueError says why it cannot be had.
+    ValueError gives the reason when it cannot be loaded.
     """
     if name in META_ONLY:
         raise ValueError(f"{name} has no weights here: only its shapes and counts are at hand")

@@ -47,7 +47,7 @@ class ExpertsOnDemand(nn.Module):
 
 
 class PackedExperts(ExpertsOnDemand):
-    """Routed experts kept in memory as MXFP4, a quarter of bfloat16, decoded when a token chooses them."""
+    """Routed experts held in memory as MXFP4, a quarter of bfloat16, decoded when a token chooses them."""
 
     def __init__(self, c: Config):
         super().__init__(c, self._decoded)

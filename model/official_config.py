@@ -48,7 +48,7 @@ VISION_FIXED = {
 def config_fields(official: dict[str, Any]) -> dict[str, Any]:
     """Values of the Config fields in an official config.json, `text_config` nested or flat.
 
-    Layer lists count from 1. Kimi K3 and Kimi-Linear are told apart by the keys only K3 has.
+    Layer lists count from 1. Kimi K3 is recognised by the keys that only it has.
     A missing, contradictory or unsupported key is a ValueError that names it.
     """
     if not isinstance(official, dict):
@@ -66,7 +66,7 @@ def config_fields(official: dict[str, Any]) -> dict[str, Any]:
     values["stored"] = _stored(official, text)
     is_k3 = any(key in text for key in K3_MARKS)
     values |= _k3(text, linear) if is_k3 else _kimi_linear(text, linear)
-    return values | (_seeing(official, text) if is_k3 and official.get("vision_config") else {})
+    return values | (_vision(official, text) if is_k3 and official.get("vision_config") else {})
 
 
 def _k3(text: dict, linear: dict) -> dict:
@@ -98,7 +98,7 @@ def _kimi_linear(text: dict, linear: dict) -> dict:
     }
 
 
-def _seeing(official: dict, text: dict) -> dict:
+def _vision(official: dict, text: dict) -> dict:
     vision = _need(official, "vision_config", dict)
     _fixed(vision, VISION_FIXED)
     sizes = {ours: _number(vision, key) for key, ours in VISION.items()}
@@ -107,9 +107,9 @@ def _seeing(official: dict, text: dict) -> dict:
         "mm_hidden_size": ("vt_hidden_size", vision),
         "text_hidden_size": ("hidden_size", text),
     }
-    for key, (other, where) in equal.items():
-        if (found := _number(vision, key)) != (expected := _number(where, other)):
-            raise ValueError(f"config.json: {key} is {found}, but {other} is {expected}; they must be equal")
+    for key, (other, section) in equal.items():
+        if (value := _number(vision, key)) != (expected := _number(section, other)):
+            raise ValueError(f"config.json: {key} is {value}, but {other} is {expected}; they must be equal")
     kernel = _need(vision, "merge_kernel_size", list)
     if len(kernel) != 2 or kernel[0] != kernel[1]:
         raise ValueError(f"config.json: merge_kernel_size is {kernel}; only squares are implemented")
@@ -121,16 +121,16 @@ def _seeing(official: dict, text: dict) -> dict:
 
 def _stored(official: dict, text: dict) -> str:
     """The dtype of the checkpoint; the release and older files name the key differently."""
-    given = [c[key] for c in (official, text) for key in ("dtype", "torch_dtype") if c.get(key)]
-    if given and given[0] not in STORED:
-        raise ValueError(f"config.json: dtype is {given[0]!r}; expected one of {', '.join(STORED)}")
-    return given[0] if given else "bfloat16"
+    dtypes = [c[key] for c in (official, text) for key in ("dtype", "torch_dtype") if c.get(key)]
+    if dtypes and dtypes[0] not in STORED:
+        raise ValueError(f"config.json: dtype is {dtypes[0]!r}; expected one of {', '.join(STORED)}")
+    return dtypes[0] if dtypes else "bfloat16"
 
 
 def _fixed(text: dict, table: dict) -> None:
     for key, value in table.items():
-        if (found := _need(text, key)) != value:
-            raise ValueError(f"config.json: {key} is {found!r}; only {value!r} is implemented")
+        if (actual := _need(text, key)) != value:
+            raise ValueError(f"config.json: {key} is {actual!r}; only {value!r} is implemented")
 
 
 def _need(config: dict, key: str, kind: type = object):

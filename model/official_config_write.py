@@ -1,4 +1,4 @@
-"""Write the official config.json of a Config: the inverse of `official.fields`."""
+"""Write the official config.json of a Config: the inverse of `official_config.config_fields`."""
 
 from typing import Any
 
@@ -38,9 +38,9 @@ def _k3(c: Config) -> dict:
         text["linear_attn_config"]["gate_lower_bound"] = c.decay_floor
     if c.packed_experts:
         text["quantization_config"] = QUANTIZATION
-    whole = {"model_type": "kimi_k3", "architectures": ["KimiK3ForConditionalGeneration"]} | _tokens(c)
-    whole |= {"dtype": c.stored, "tie_word_embeddings": False, "text_config": text}
-    return whole | (_vision(c) if c.vision else {})
+    official = {"model_type": "kimi_k3", "architectures": ["KimiK3ForConditionalGeneration"]} | _tokens(c)
+    official |= {"dtype": c.stored, "tie_word_embeddings": False, "text_config": text}
+    return official | (_vision(c) if c.vision else {})
 
 
 def _kimi_linear(c: Config) -> dict:

@@ -60,9 +60,9 @@ DRAWN = ("kimi-k3", "k3-tiny", "k3-recall", "k3-random", "kimi-linear-48b", "kim
 
 def preset(name: str) -> Config:
     """The Config of a named model. ValueError lists the names there are."""
-    known = PRESETS | {"k3-tiny": K3_TINY, "k3-recall": K3_RECALL}
-    if name not in known:
-        close = difflib.get_close_matches(name, known, 1)
+    models = PRESETS | {"k3-tiny": K3_TINY, "k3-recall": K3_RECALL}
+    if name not in models:
+        close = difflib.get_close_matches(name, models, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"there is no model named {name!r}; known: {', '.join(known)}{hint}")
-    return known[name]
+        raise ValueError(f"there is no model named {name!r}; known: {', '.join(models)}{hint}")
+    return models[name]

@@ -13,8 +13,8 @@ from k3scope.model.vision.tower import Images
 
 _TEXT = "language_model.model."
 _LAYERS = f"{_TEXT}layers."
-# neutral name -> point; what a model does not have is left out
-WHOLE = {
+# neutral name -> hook point; what a model does not have is left out
+OUTSIDE_LAYERS = {
     "vision_tower.out": "vision_tower",
     "mm_projector.out": "mm_projector",
     "output_attn_res.probs": f"{_TEXT}output_attn_res.probs",
@@ -35,9 +35,9 @@ IN_LAYER = {
 
 @dataclass
 class Trace:
-    """Result of a forward: ids [B, T] with every placeholder grown, logits [B, T, vocab], and `values`.
+    """Result of a forward: ids [B, T] with placeholders expanded, logits [B, T, vocab], and `values`.
 
-    `values`: point -> output.
+    `values`: hook point -> output.
     """
 
     ids: Tensor
@@ -45,7 +45,7 @@ class Trace:
     values: dict = field(repr=False)
 
     def layer(self, layer: int, point: str):
-        """Value of a point inside a layer: `trace.layer(3, "self_attn.attention.probs")`."""
+        """Value of a hook point inside a layer: `trace.layer(3, "self_attn.attention.probs")`."""
         return self.values[f"{_LAYERS}{layer}.{point}"]
 
 
@@ -57,20 +57,20 @@ def trace(
     edits=None,
     on_point=None,
     images: Images | None = None,
-    look=None,
+    on_output=None,
 ) -> Trace:
-    """Run `ids` [B, T] or [T] through the model and keep the outputs of `points` (None: all).
+    """Run `ids` [B, T] or [T] through the model and record the outputs of hook points (None: all).
 
-    `edits`: point -> function that replaces its output. `on_point` is called at each point; raising
-    there ends the pass. `look` is called with each point and its output, kept or not.
+    `edits`: hook point -> function that replaces its output. `on_point` is called at each hook point; raising
+    there ends the pass. `on_output` is called with each hook point and its output, recorded or not.
     ValueError for ids the model has no embedding for, and for images that are not as many as the
     placeholders in `ids`.
     """
     ids = check_ids(model, ids)
-    seen = ids if images is None else model.expand(ids, images)[0]
-    with record(points, edits, on_point, look) as values:
+    expanded = ids if images is None else model.expand(ids, images)[0]
+    with record(points, edits, on_point, on_output) as values:
         logits = watch(model)(ids, images=images)
-    return Trace(seen, logits, values)
+    return Trace(expanded, logits, values)
 
 
 def check_ids(model: KimiK3, ids: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ def check_ids(model: KimiK3, ids: Tensor) -> Tensor:
     vocab = model.config.vocab
     if ids.ndim != 2 or ids.shape[1] == 0 or ids.is_floating_point():
         raise ValueError(
-            f"ids have shape {tuple(ids.shape)}; expected at least one whole-number id, [T] or [B, T]"
+            f"ids have shape {tuple(ids.shape)}; expected at least one integer id, [T] or [B, T]"
         )
     if ids.min() < 0 or ids.max() >= vocab:
         raise ValueError(f"ids run from {ids.min()} to {ids.max()}; this model knows 0..{vocab - 1}")
@@ -91,7 +91,7 @@ def official_trace(model: KimiK3, ids: Tensor, edits=None, images: Images | None
     """The inner tensors of a pass under framework-neutral names (`layers.N.router.topk_idx`, ...)."""
     run = trace(model, ids, edits=edits, images=images)
     out = {"token_ids": run.ids, "logits": run.logits}
-    out |= {name: run.values[point] for name, point in WHOLE.items() if point in run.values}
+    out |= {name: run.values[point] for name, point in OUTSIDE_LAYERS.items() if point in run.values}
     for layer in range(model.config.layers):
         out |= layer_tensors(run, layer, model.config)
     return {name: value.contiguous() for name, value in out.items()}

@@ -9,7 +9,7 @@ from k3scope.model.interventions.intervention import (
     FFN,
     INDEXED,
     KINDS,
-    PLACES,
+    SITES,
     Intervention,
     loads,
 )
@@ -31,7 +31,7 @@ def parts(config: Config) -> dict:
     kinds = {what: list(does) for what, does in KINDS.items() if what != "mix" or config.block}
     return {
         "kinds": kinds,
-        "places": {what: list(places) for what, places in PLACES.items()},
+        "places": {what: list(places) for what, places in SITES.items()},
         "layers": layers,
         "output": _candidates(config, config.layers - 1, "ffn"),
         "top_k": config.top_k,

@@ -29,12 +29,12 @@ def read_config(path: str | Path) -> Config:
     """Config of a config.json, or of the folder that holds one and perhaps weights."""
     path = Path(path)
     if not path.is_dir():
-        return _of_file(path)
-    config = _of_file(path / "config.json")
+        return _config_of_file(path)
+    config = _config_of_file(path / "config.json")
     return _with_padding(config, Folder(path)) if Folder.has_weights(path) else config
 
 
-def _of_file(file: Path) -> Config:
+def _config_of_file(file: Path) -> Config:
     try:
         return Config.from_official(json.loads(file.read_text()))
     except FileNotFoundError:
@@ -44,15 +44,15 @@ def _of_file(file: Path) -> Config:
 
 
 def open_checkpoint(folder: str | Path) -> "Checkpoint":
-    """Read names, shapes and dtypes, but no numbers. ValueError says why it cannot be this checkpoint."""
+    """Read names, shapes and dtypes, but no numbers. ValueError names what contradicts this checkpoint."""
     return Checkpoint(Path(folder))
 
 
 class Checkpoint:
-    """A folder of safetensors files, whole or in part."""
+    """A folder of safetensors files, complete or in part."""
 
     def __init__(self, path: Path):
-        config = _of_file(path / "config.json")
+        config = _config_of_file(path / "config.json")
         self.folder = Folder(path)
         self.config = _with_padding(config, self.folder)
         self.layout = Layout(build(self.config), self.config)
@@ -78,7 +78,7 @@ class Checkpoint:
         return text + f"; complete: the first {self.complete_layers} of {self.config.layers} layers"
 
     def load(self, dtype: torch.dtype | None = None, device: str = "cpu", packed: bool = False) -> KimiK3:
-        """The whole model; `dtype` None keeps what is stored, `packed` keeps MXFP4 experts as they are.
+        """The full model; `dtype` None keeps what is stored, `packed` keeps MXFP4 experts as they are.
 
         ValueError names what is missing; nothing is half-loaded.
         """
@@ -124,16 +124,16 @@ class Checkpoint:
         if isinstance(module, PackedExperts):
             self._fill_packed(module, leaf, entry, device)
         elif not isinstance(module, ExpertsOnDemand):
-            value = self._bank(entry, dtype, device) if entry.experts else self._whole(entry, dtype, device)
+            value = self._bank(entry, dtype, device) if entry.experts else self._single(entry, dtype, device)
             shape = getattr(module, leaf).shape
             setattr(module, leaf, nn.Parameter(value.reshape(shape), requires_grad=False))
 
     def _fill_packed(self, module: PackedExperts, matrix: str, entry: TensorEntry, device: str) -> None:
         module.to(device)
         for expert in range(entry.experts):
-            for tensor, kept in zip(entry.of(expert), module.stored(matrix, expert), strict=True):
-                kept.copy_(self.folder.view(tensor.name))
-                self.folder.let_go(tensor.name)
+            for tensor, target in zip(entry.of(expert), module.stored(matrix, expert), strict=True):
+                target.copy_(self.folder.view(tensor.name))
+                self.folder.release(tensor.name)
 
     def _bank(self, entry: TensorEntry, dtype: torch.dtype | None, device: str) -> Tensor:
         """One matrix of all experts, stacked one by one: memory holds the stack and no second copy."""
@@ -151,33 +151,33 @@ class Checkpoint:
         views = [self.folder.view(name) for name in names]
         value = mxfp4.decode(*views) if entry.packed else views[0].clone()
         for name in names:
-            self.folder.let_go(name)
+            self.folder.release(name)
         return value
 
-    def _whole(self, entry: TensorEntry, dtype: torch.dtype | None, device: str) -> Tensor:
+    def _single(self, entry: TensorEntry, dtype: torch.dtype | None, device: str) -> Tensor:
         view = self.folder.view(entry.name)
         if dtype is not None and entry.exact:
             dtype = torch.promote_types(dtype, torch.float32)
         value = view.to(device=device, dtype=dtype or view.dtype)
         if value is not view:
-            self.folder.let_go(entry.name)
+            self.folder.release(entry.name)
         return value
 
     def _missing(self) -> tuple[str, ...]:
         """Names that the config asks for and the folder has not; those it has are checked on the way."""
-        missing, named, where = [], 0, self.folder.where
+        missing, indexed, weight_map = [], 0, self.folder.weight_map
         for tensor in self.layout:
-            named += tensor.name in where
-            if slot := self.folder.slot(tensor.name):
-                _check(tensor, slot, self.folder.path)
+            indexed += tensor.name in weight_map
+            if header := self.folder.header(tensor.name):
+                _check(tensor, header, self.folder.path)
             else:
                 missing.append(tensor.name)
-        if named < len(where):
+        if indexed < len(weight_map):
             raise ValueError(self._unknown())
         return tuple(missing)
 
     def _unknown(self) -> str:
-        names = [name for name in self.folder.where if self.layout.find(name) is None]
+        names = [name for name in self.folder.weight_map if self.layout.find(name) is None]
         first, c, reason = names[0], self.config, ""
         if first.endswith((".weight_packed", ".weight_scale")) and not c.packed_experts:
             reason = ": experts are stored as MXFP4, and config.json has no quantization_config of that kind"
@@ -189,21 +189,25 @@ class Checkpoint:
 
 
 def _with_padding(config: Config, folder: Folder) -> Config:
-    """config.json does not tell how long A_log is stored: the tensor does."""
-    for name, file in folder.where.items():
-        if name.endswith(".A_log") and file in folder.files and name in (slots := folder.shard(file).slots):
-            return replace(config, a_log_stored=prod(slots[name].shape))
+    """config.json does not state how long A_log is stored: the tensor does."""
+    for name, file in folder.weight_map.items():
+        if (
+            name.endswith(".A_log")
+            and file in folder.files
+            and name in (headers := folder.shard(file).headers)
+        ):
+            return replace(config, a_log_stored=prod(headers[name].shape))
     return config
 
 
-def _check(tensor: Stored, slot: TensorHeader, path: Path) -> None:
-    same = slot.shape == tensor.shape
+def _check(tensor: Stored, header: TensorHeader, path: Path) -> None:
+    same = header.shape == tensor.shape
     if tensor.name.endswith(".A_log"):  # [heads] or [1, 1, heads, 1]
-        same = prod(slot.shape) == prod(tensor.shape)
+        same = prod(header.shape) == prod(tensor.shape)
     if not same:
-        asked = f"config.json asks for {tensor.shape}"
-        raise ValueError(f"{path}: {tensor.name} is stored as {slot.shape}; {asked}")
+        requirement = f"config.json asks for {tensor.shape}"
+        raise ValueError(f"{path}: {tensor.name} is stored as {header.shape}; {requirement}")
     good = {"U8"} if tensor.dtype == "U8" else _FLOATS
-    if slot.dtype not in good:
+    if header.dtype not in good:
         names = " or ".join(sorted(good))
-        raise ValueError(f"{path}: {tensor.name} is stored as {slot.dtype}; expected {names}")
+        raise ValueError(f"{path}: {tensor.name} is stored as {header.dtype}; expected {names}")

@@ -1,4 +1,4 @@
-"""Run a checkpoint layer by layer: one that is larger than memory, or only in part here."""
+"""Run a checkpoint layer by layer: one that is larger than memory, or only partly downloaded."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Models that a person names: a checkpoint folder or a config.json becomes a model beside the presets."""
+"""Registered models: a checkpoint folder or a config.json becomes a model by name beside the presets."""
 
 import re
 from dataclasses import dataclass
@@ -41,6 +41,6 @@ def register(name: str, path: str | Path) -> RegisteredModel:
 
 def folder_of(source: str | Path) -> Path:
     """Where a model's files are: those of a name, else the path itself."""
-    if found := REGISTERED.get(str(source)):
-        return found.path
+    if model := REGISTERED.get(str(source)):
+        return model.path
     return Path(TRAINED.get(str(source), source))

@@ -70,7 +70,7 @@ class Export:
         return self.model.get_parameter(tensor.parameter)[tensor.expert]
 
     def _packed(self, tensor: Stored) -> tuple[Tensor, Tensor]:
-        """Codes and scales; they are asked for one after the other, and encoded once."""
+        """Codes and scales; they are requested one after the other, and encoded once."""
         if bank := self._bank(tensor):
             return bank.stored(tensor.parameter.rpartition(".")[2], tensor.expert)
         key = replace(tensor, name="", role="", shape=())

@@ -26,7 +26,7 @@ def save_pretrained(
     """Write config.json and safetensors, in one file or in shards of at most `shard_bytes` each.
 
     `dtype` None keeps what the model has; tensors that the release has in F32 stay so in a narrower one.
-    `packed` True rounds experts to MXFP4; None does what the config says, without rounding.
+    `packed` True rounds experts to MXFP4; None follows the config, without rounding.
     ValueError when that cannot be, or when the folder has a checkpoint already; then nothing is written.
     """
     folder = Path(folder)

@@ -1,4 +1,4 @@
-"""Every tensor of the official layout: found and counted by name, without a list of half a million."""
+"""Every tensor of the official layout: looked up and counted by name, without a list of half a million."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -64,11 +64,11 @@ class TensorEntry:
 
     @property
     def tensors(self) -> tuple[Stored, ...]:
-        """The tensors of the whole parameter, or of expert 0."""
+        """The tensors of the parameter, or of its expert 0."""
         return tuple(self.of(0 if self.experts else None))
 
     def of(self, expert: int | None) -> Iterator[Stored]:
-        """The tensors of one expert; of the whole parameter when it is no bank."""
+        """The tensors of one expert; of the full parameter when it is no bank."""
         if expert is None:
             yield Stored(self.name, self.parameter, None, self.shape, self.dtype)
             return
@@ -100,13 +100,13 @@ class Layout:
         self.config = config
         self.entries: dict[str, TensorEntry] = {}
         self._aliases: dict[str, str] = {}  # further paths of a shared parameter
-        seen: dict[int, str] = {}
+        first_path: dict[int, str] = {}
         for path, module in model.named_modules(remove_duplicate=False):
             for leaf, shape in getattr(module, "bank", {}).items():  # experts that are no parameters now
                 self.entries[f"{path}.{leaf}"] = self._entry(f"{path}.{leaf}", shape, True)
             for leaf, parameter in module.named_parameters(recurse=False):
                 full = f"{path}.{leaf}" if path else leaf
-                first = seen.setdefault(id(parameter), full)
+                first = first_path.setdefault(id(parameter), full)
                 if first != full:
                     self._aliases[full] = first
                 else:
@@ -160,23 +160,23 @@ class Layout:
         A number after `experts.` picks that expert; otherwise expert 0 stands for all.
         """
         match = _NUMBER.search(text)
-        found = []
+        matches = []
         for entry in self.entries.values():
             expert = None if not entry.experts else int(match[1]) if match else 0
             if expert is not None and expert >= entry.experts:
                 continue
             alike = 1 if match else max(entry.experts, 1)
-            found += [(t, alike) for t in entry.of(expert) if text in t.name or text in entry.name]
-            if len(found) >= limit:
+            matches += [(t, alike) for t in entry.of(expert) if text in t.name or text in entry.name]
+            if len(matches) >= limit:
                 break
-        return found[:limit]
+        return matches[:limit]
 
     def storage(self, parameters: Iterable[str] | None = None) -> Storage:
         """Sums over some parameters (all of them by default), a shared one counted once."""
-        wanted = self.entries if parameters is None else {self._aliases.get(p, p) for p in parameters}
+        paths = self.entries if parameters is None else {self._aliases.get(p, p) for p in parameters}
         by_dtype: dict[str, int] = {}
         elements = stored = scales = 0
-        for entry in (self.entries[p] for p in wanted):
+        for entry in (self.entries[p] for p in paths):
             copies = max(entry.experts, 1)
             elements += entry.parameters
             for tensor in entry.tensors:

@@ -18,13 +18,13 @@ def tokenizer_of(source: str | Path, vocab: int) -> Tokenizer:
     """
     folder = folder_of(READS_AS.get(str(source), source))
     if (folder / FILE).exists():
-        found = TiktokenTokenizer.load(folder)
+        tokenizer = TiktokenTokenizer.load(folder)
     elif (folder / OWN).exists():
-        found = BpeTokenizer.load(folder / OWN)
+        tokenizer = BpeTokenizer.load(folder / OWN)
     else:
         raise ValueError(
             f"{source} has no tokenizer here ({FILE} or {OWN} in its folder; vocabulary {vocab:,}); give ids"
         )
-    if found.vocab > vocab:
-        raise ValueError(f"{source}: the tokenizer has {found.vocab:,} ids; the model knows {vocab:,}")
-    return found
+    if tokenizer.vocab > vocab:
+        raise ValueError(f"{source}: the tokenizer has {tokenizer.vocab:,} ids; the model knows {vocab:,}")
+    return tokenizer

@@ -18,8 +18,10 @@ class Folder:
     def __init__(self, path: Path):
         self.path = path
         self._opened: dict[str, Shard] = {}
-        self.where = _index(path / INDEX) if (path / INDEX).exists() else self._listed()  # tensor -> file
-        files = set(self.where.values())
+        self.weight_map = (
+            _index(path / INDEX) if (path / INDEX).exists() else self._listed()
+        )  # tensor -> file
+        files = set(self.weight_map.values())
         self.absent = sorted(file for file in files if not (path / file).exists())
         self.files = sorted(files - set(self.absent))
 
@@ -33,29 +35,29 @@ class Folder:
         return self._opened[file]
 
     @cached_property
-    def here(self) -> frozenset[str]:
+    def present(self) -> frozenset[str]:
         """The files that are there, after comparing their names with those of the index."""
         for file in self.files:
-            slots = self.shard(file).slots
-            for name in slots:
-                if (named := self.where.get(name, "no file")) != file:
-                    raise ValueError(f"{self.path}: {file} holds {name}, which {INDEX} places in {named}")
-        for name, file in self.where.items():
-            if file in self._opened and name not in self._opened[file].slots:
+            headers = self.shard(file).headers
+            for name in headers:
+                if (indexed := self.weight_map.get(name, "no file")) != file:
+                    raise ValueError(f"{self.path}: {file} holds {name}, which {INDEX} places in {indexed}")
+        for name, file in self.weight_map.items():
+            if file in self._opened and name not in self._opened[file].headers:
                 raise ValueError(f"{self.path}: {INDEX} places {name} in {file}, which does not hold it")
         return frozenset(self.files)
 
-    def slot(self, name: str) -> TensorHeader | None:
-        """What the file says of a tensor; None when the file or the name is missing."""
-        file = self.where.get(name)
-        return self.shard(file).slots[name] if file in self.here else None
+    def header(self, name: str) -> TensorHeader | None:
+        """The header entry of a tensor; None when the file or the name is missing."""
+        file = self.weight_map.get(name)
+        return self.shard(file).headers[name] if file in self.present else None
 
     def view(self, name: str) -> Tensor:
         """The numbers of a tensor, still in the file."""
-        return self.shard(self.where[name]).tensor(name)
+        return self.shard(self.weight_map[name]).tensor(name)
 
-    def let_go(self, name: str) -> None:
-        self.shard(self.where[name]).let_go(name)
+    def release(self, name: str) -> None:
+        self.shard(self.weight_map[name]).release(name)
 
     def close(self) -> None:
         """Unmap every file that no tensor views."""
@@ -63,26 +65,26 @@ class Folder:
             shard.close()
 
     def _listed(self) -> dict[str, str]:
-        where: dict[str, str] = {}
+        weight_map: dict[str, str] = {}
         for file in [SINGLE] if (self.path / SINGLE).exists() else _parts(self.path):
-            for name in self.shard(file).slots:
-                if where.setdefault(name, file) != file:
-                    raise ValueError(f"{self.path}: {name} is in both {where[name]} and {file}")
-        return where
+            for name in self.shard(file).headers:
+                if weight_map.setdefault(name, file) != file:
+                    raise ValueError(f"{self.path}: {name} is in both {weight_map[name]} and {file}")
+        return weight_map
 
 
 def _index(path: Path) -> dict[str, str]:
     try:
-        where = json.loads(path.read_text())["weight_map"]
-        files = set(where.values())
+        weight_map = json.loads(path.read_text())["weight_map"]
+        files = set(weight_map.values())
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"{path}: not an index of safetensors files (no weight_map)") from None
     for file in sorted(map(str, files)):
         if Path(file).name != file:
             raise ValueError(f"{path}: {file!r} is no file name in this folder")
         if not file.endswith(".safetensors"):
-            raise ValueError(f"{path}: {_refused(file)}")
-    return where
+            raise ValueError(f"{path}: {_refusal(file)}")
+    return weight_map
 
 
 def _shards(folder: Path) -> list[str]:
@@ -94,9 +96,9 @@ def _parts(folder: Path) -> list[str]:
     if files := _shards(folder):
         return files
     pickles = sorted(p.name for suffix in ("bin", "pt", "pth", "ckpt") for p in folder.glob(f"*.{suffix}"))
-    hint = f"; {_refused(pickles[0])}" if pickles else ""
+    hint = f"; {_refusal(pickles[0])}" if pickles else ""
     raise ValueError(f"{folder}: expected {SINGLE} or {INDEX}{hint}")
 
 
-def _refused(file: str) -> str:
+def _refusal(file: str) -> str:
     return f"{file} is no safetensors file: a pickle, which can run code when opened, is refused"

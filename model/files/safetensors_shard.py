@@ -1,4 +1,4 @@
-"""One safetensors file: its header checked at once, its numbers mapped into memory when asked for."""
+"""One safetensors file: its header checked at once, its numbers mapped into memory on demand."""
 
 import json
 import mmap
@@ -28,33 +28,35 @@ class TensorHeader:
 
 
 class Shard:
-    """A safetensors file. ValueError when it is not whole; no number is read before `tensor`."""
+    """A safetensors file. ValueError when it is not complete; no number is read before `tensor`."""
 
     def __init__(self, path: Path):
         self.path = path
-        self.slots: dict[str, TensorHeader] = _slots(path)
+        self.headers: dict[str, TensorHeader] = _headers(path)
         self._map: mmap.mmap | None = None
 
     def tensor(self, name: str) -> Tensor:
         """A view into the file: pages are read when they are touched, and writes stay in memory."""
-        slot = self.slots[name]
-        count = prod(slot.shape)
-        dtype = DTYPES[slot.dtype]
+        header = self.headers[name]
+        count = prod(header.shape)
+        dtype = DTYPES[header.dtype]
         if not count:
-            return torch.empty(slot.shape, dtype=dtype)
+            return torch.empty(header.shape, dtype=dtype)
         if self._map is None:
             with self.path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        raw = torch.frombuffer(self._map, dtype=torch.uint8, count=slot.stop - slot.start, offset=slot.start)
-        if slot.start % dtype.itemsize:
+        raw = torch.frombuffer(
+            self._map, dtype=torch.uint8, count=header.stop - header.start, offset=header.start
+        )
+        if header.start % dtype.itemsize:
             raw = raw.clone()  # a view needs aligned bytes
-        return raw.view(dtype).view(slot.shape)
+        return raw.view(dtype).view(header.shape)
 
-    def let_go(self, name: str) -> None:
+    def release(self, name: str) -> None:
         """Drop the pages of a tensor that has been copied: they cost no memory any more."""
-        slot = self.slots[name]
-        start = -(-slot.start // mmap.PAGESIZE) * mmap.PAGESIZE
-        stop = slot.stop // mmap.PAGESIZE * mmap.PAGESIZE
+        header = self.headers[name]
+        start = -(-header.start // mmap.PAGESIZE) * mmap.PAGESIZE
+        stop = header.stop // mmap.PAGESIZE * mmap.PAGESIZE
         if self._map is not None and stop > start and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
@@ -63,7 +65,7 @@ class Shard:
         self._map = None
 
 
-def _slots(path: Path) -> dict[str, TensorHeader]:
+def _headers(path: Path) -> dict[str, TensorHeader]:
     size = path.stat().st_size
     with path.open("rb") as file:
         length = struct.unpack("<Q", file.read(8))[0] if size >= 8 else 0
@@ -73,25 +75,27 @@ def _slots(path: Path) -> dict[str, TensorHeader]:
     try:
         header = json.loads(text)
         header.pop("__metadata__", None)
-        slots = {name: _slot(entry, 8 + length) for name, entry in header.items()}
+        headers = {name: _header(entry, 8 + length) for name, entry in header.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"{path}: not a whole safetensors file (its header cannot be read)") from None
-    _check(path, slots, size)
-    return slots
+    _check(path, headers, size)
+    return headers
 
 
-def _slot(entry: dict, base: int) -> TensorHeader:
+def _header(entry: dict, base: int) -> TensorHeader:
     start, stop = entry["data_offsets"]
     return TensorHeader(entry["dtype"], tuple(entry["shape"]), base + start, base + stop)
 
 
-def _check(path: Path, slots: dict[str, TensorHeader], size: int) -> None:
-    for name, slot in slots.items():
-        if slot.dtype not in DTYPES:
-            raise ValueError(f"{path}: {name} has dtype {slot.dtype}; expected one of {', '.join(DTYPES)}")
-        if slot.stop - slot.start != prod(slot.shape) * DTYPES[slot.dtype].itemsize:
-            raise ValueError(f"{path}: {name} has {slot.stop - slot.start:,} bytes, not those of its shape")
-    end = max((slot.stop for slot in slots.values()), default=0)
+def _check(path: Path, headers: dict[str, TensorHeader], size: int) -> None:
+    for name, header in headers.items():
+        if header.dtype not in DTYPES:
+            raise ValueError(f"{path}: {name} has dtype {header.dtype}; expected one of {', '.join(DTYPES)}")
+        if header.stop - header.start != prod(header.shape) * DTYPES[header.dtype].itemsize:
+            raise ValueError(
+                f"{path}: {name} has {header.stop - header.start:,} bytes, not those of its shape"
+            )
+    end = max((header.stop for header in headers.values()), default=0)
     if end > size:
         raise ValueError(
             f"{path}: not a whole safetensors file ({size:,} bytes; its header describes {end:,})"

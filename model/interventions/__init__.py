@@ -1,1 +1,1 @@
-"""Changes to a forward pass: what they are, where they act, and how they are made."""
+"""Interventions in a forward pass: what they are, where they act, and how they are made."""

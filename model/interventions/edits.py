@@ -14,87 +14,89 @@ Edit = Callable[[Tensor], Tensor]
 
 
 def edits(
-    config: Config, changes: Iterable[Intervention], sources: Mapping[str, Trace] | None = None
+    config: Config, interventions: Iterable[Intervention], sources: Mapping[str, Trace] | None = None
 ) -> dict[str, Edit]:
-    """Edits for `trace` and `observe`; several changes of one output apply in turn. For one pass only.
+    """Edits for `trace` and `observe`; several at one hook point apply in sequence. For one pass only.
 
-    `sources`: traces to patch from, by run, with the points that `source_points` names. ValueError for a
-    change that does not fit the model.
+    `sources`: traces to patch from, by run, with the hook points that `source_points` names. ValueError for
+    an intervention that does not fit the model.
     """
-    found: dict[str, list[Edit]] = {}
-    for change in changes:
-        sites.check(config, change)
-        for path, edit in _edits_of(config, change, sources or {}):
-            found.setdefault(path, []).append(edit)
-    return {path: _in_turn(several) for path, several in found.items()}
+    by_path: dict[str, list[Edit]] = {}
+    for intervention in interventions:
+        sites.check(config, intervention)
+        for path, edit in _edits_of(config, intervention, sources or {}):
+            by_path.setdefault(path, []).append(edit)
+    return {path: _in_sequence(several) for path, several in by_path.items()}
 
 
-def source_points(config: Config, changes: Iterable[Intervention]) -> dict[str, list[str]]:
-    """Points that each run to patch from must have recorded."""
+def source_points(config: Config, interventions: Iterable[Intervention]) -> dict[str, list[str]]:
+    """Hook points that each run to patch from must have recorded."""
     needed: dict[str, list[str]] = {}
-    for change in changes:
-        if change.do == "patch":
-            sites.check(config, change)
-            for layer in sites.layers(config, change):
-                needed.setdefault(change.run, []).extend(sites.paths(config, change, layer))
+    for intervention in interventions:
+        if intervention.do == "patch":
+            sites.check(config, intervention)
+            for layer in sites.layers(config, intervention):
+                needed.setdefault(intervention.run, []).extend(sites.paths(config, intervention, layer))
     return needed
 
 
 def _edits_of(
-    config: Config, change: Intervention, sources: Mapping[str, Trace]
+    config: Config, intervention: Intervention, sources: Mapping[str, Trace]
 ) -> Iterator[tuple[str, Edit]]:
     source = None
-    if change.do == "patch":
-        if change.run not in sources:
-            raise ValueError(f"{change}: that run is not here")
-        source = sources[change.run].values
-    for layer in sites.layers(config, change):
-        paths = sites.paths(config, change, layer)
+    if intervention.do == "patch":
+        if intervention.run not in sources:
+            raise ValueError(f"{intervention}: that run is not here")
+        source = sources[intervention.run].values
+    for layer in sites.layers(config, intervention):
+        paths = sites.paths(config, intervention, layer)
         if missing := [path for path in paths if source is not None and path not in source]:
-            raise ValueError(f"{change}: that run has not recorded {missing[0]}")
-        if change.what == "expert":
-            yield from _expert(change, *paths, source)
+            raise ValueError(f"{intervention}: that run has not recorded {missing[0]}")
+        if intervention.what == "expert":
+            yield from _expert(intervention, *paths, source)
         else:
-            yield paths[0], _edit(config, change, layer, None if source is None else source[paths[0]])
+            yield paths[0], _edit(config, intervention, layer, None if source is None else source[paths[0]])
 
 
-def _edit(config: Config, change: Intervention, layer: int | None, source: Tensor | None) -> Edit:
-    slot = sites.slot(config, change, layer)
+def _edit(config: Config, intervention: Intervention, layer: int | None, source: Tensor | None) -> Edit:
+    view = sites.site_view(config, intervention, layer)
 
     def edit(out: Tensor) -> Tensor:
         out = out.clone(memory_format=torch.contiguous_format)
-        part = slot(out)
-        at = _positions(change, part.shape[1], None if source is None else source.shape[1])
-        new = _new(change, part, None if source is None else slot(source.contiguous()).to(part), at)
-        part[:, at] = new[:, at]
-        return _weights(out) if change.what == "mix" else out
+        part = view(out)
+        positions = _positions(intervention, part.shape[1], None if source is None else source.shape[1])
+        new = _new(
+            intervention, part, None if source is None else view(source.contiguous()).to(part), positions
+        )
+        part[:, positions] = new[:, positions]
+        return _weights(out) if intervention.what == "mix" else out
 
     return edit
 
 
-def _new(change: Intervention, part: Tensor, source: Tensor | None, at: Tensor) -> Tensor:
-    """What replaces `part` [B, T, ...]; only the positions `at` are looked at."""
-    match change.do:
+def _new(intervention: Intervention, part: Tensor, source: Tensor | None, positions: Tensor) -> Tensor:
+    """What replaces `part` [B, T, ...]; only its `positions` are used."""
+    match intervention.do:
         case "zero":
             return torch.zeros_like(part)
         case "mean":
             return part.mean(1, keepdim=True).expand_as(part)
         case "noise":
-            return part + _noise(change, part)
+            return part + _noise(intervention, part)
         case "patch":
             new = part.clone()
-            new[:, at] = source[:, at]
+            new[:, positions] = source[:, positions]
             return new
         case "force":
-            return torch.tensor(change.experts, device=part.device).expand_as(part)
-    low, high = torch.tensor([change.low, change.high], dtype=torch.float64).log().tolist()
-    return part.clamp(low, high)  # decay is the logarithm of the share that is kept
+            return torch.tensor(intervention.experts, device=part.device).expand_as(part)
+    low, high = torch.tensor([intervention.low, intervention.high], dtype=torch.float64).log().tolist()
+    return part.clamp(low, high)  # decay is the logarithm of the share that is retained
 
 
-def _noise(change: Intervention, part: Tensor) -> Tensor:
-    generator = torch.Generator().manual_seed(change.seed)
+def _noise(intervention: Intervention, part: Tensor) -> Tensor:
+    generator = torch.Generator().manual_seed(intervention.seed)
     noise = torch.randn(part.shape, generator=generator, dtype=torch.float32).to(part)
-    return change.amount * part.square().mean().sqrt() * noise
+    return intervention.amount * part.square().mean().sqrt() * noise
 
 
 def _weights(out: Tensor) -> Tensor:
@@ -103,56 +105,58 @@ def _weights(out: Tensor) -> Tensor:
     return out / out.sum(-1, keepdim=True).clamp_min(torch.finfo(out.dtype).tiny)
 
 
-def _expert(change: Intervention, chosen: str, outputs: str, source) -> Iterator[tuple[str, Edit]]:
-    """Two edits: the first only looks at the choice, the second replaces the rows of the expert."""
-    seen = []
+def _expert(intervention: Intervention, chosen: str, outputs: str, source) -> Iterator[tuple[str, Edit]]:
+    """Two edits: the first only records the choice, the second replaces the rows of the expert."""
+    recorded = []
 
-    def look(index: Tensor) -> Tensor:
-        seen[:] = [index]
+    def record_choice(index: Tensor) -> Tensor:
+        recorded[:] = [index]
         return index
 
     def edit(out: Tensor) -> Tensor:  # [B, T, top_k, latent]
-        at = _positions(change, out.shape[1], None if source is None else source[outputs].shape[1])
-        mine = torch.zeros_like(seen[0], dtype=torch.bool)
-        mine[:, at] = seen[0][:, at] == change.index
+        positions = _positions(
+            intervention, out.shape[1], None if source is None else source[outputs].shape[1]
+        )
+        own = torch.zeros_like(recorded[0], dtype=torch.bool)
+        own[:, positions] = recorded[0][:, positions] == intervention.index
         out = out.clone()
         if source is not None:
-            return _patched(change, out, mine, source[chosen], source[outputs])
-        everyone = seen[0] == change.index
+            return _patched(intervention, out, own, source[chosen], source[outputs])
+        everyone = recorded[0] == intervention.index
         if everyone.any():
             rows = out[everyone][None]  # [1, tokens that chose it, latent]
             every = torch.arange(rows.shape[1], device=out.device)
             new = torch.zeros_like(out)
-            new[everyone] = _new(change, rows, None, every)[0]
-            out[mine] = new[mine]
+            new[everyone] = _new(intervention, rows, None, every)[0]
+            out[own] = new[own]
         return out
 
-    yield chosen, look
+    yield chosen, record_choice
     yield outputs, edit
 
 
-def _patched(change: Intervention, out: Tensor, mine: Tensor, index: Tensor, values: Tensor) -> Tensor:
+def _patched(intervention: Intervention, out: Tensor, own: Tensor, index: Tensor, values: Tensor) -> Tensor:
     """Where both runs chose the expert, the output that it gave in the other run."""
     tokens = min(out.shape[1], values.shape[1])
-    theirs = index[:, :tokens] == change.index
-    both = mine[:, :tokens].any(-1) & theirs.any(-1)  # [B, tokens]
-    mine = mine.clone()
-    mine[:, :tokens] &= both[..., None]
-    mine[:, tokens:] = False
-    out[mine] = values[:, :tokens][theirs & both[..., None]].to(out)
+    theirs = index[:, :tokens] == intervention.index
+    both = own[:, :tokens].any(-1) & theirs.any(-1)  # [B, tokens]
+    own = own.clone()
+    own[:, :tokens] &= both[..., None]
+    own[:, tokens:] = False
+    out[own] = values[:, :tokens][theirs & both[..., None]].to(out)
     return out
 
 
-def _positions(change: Intervention, tokens: int, source: int | None) -> Tensor:
-    """Positions to change, in ascending order; of those that a patch has too."""
-    if change.tokens and (max(change.tokens) >= tokens or min(change.tokens) < 0):
-        raise ValueError(f"{change}: the run has tokens 0 to {tokens - 1}")
+def _positions(intervention: Intervention, tokens: int, source: int | None) -> Tensor:
+    """Positions that are replaced, in ascending order; for a patch only those that its source has."""
+    if intervention.tokens and (max(intervention.tokens) >= tokens or min(intervention.tokens) < 0):
+        raise ValueError(f"{intervention}: the run has tokens 0 to {tokens - 1}")
     limit = tokens if source is None else min(tokens, source)
-    chosen = sorted(set(change.tokens)) if change.tokens else range(tokens)
+    chosen = sorted(set(intervention.tokens)) if intervention.tokens else range(tokens)
     return torch.tensor([t for t in chosen if t < limit], dtype=torch.long)
 
 
-def _in_turn(several: list[Edit]) -> Edit:
+def _in_sequence(several: list[Edit]) -> Edit:
     def edit(out: Tensor) -> Tensor:
         for one in several:
             out = one(out)

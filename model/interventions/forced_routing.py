@@ -1,4 +1,4 @@
-"""Record which experts a run chose, force them on another, and say where two runs part."""
+"""Record which experts a run chose, force them on another, and compare where two runs part."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +29,10 @@ def load_routes(path: str | Path) -> dict[int, Tensor]:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
         raise ValueError(f"{path}: not a safetensors file that can be read ({error})") from None
-    found = {int(n.split(".")[1]): t for n, t in tensors.items() if n.endswith(".router.topk_idx")}
-    if not found:
+    routes = {int(n.split(".")[1]): t for n, t in tensors.items() if n.endswith(".router.topk_idx")}
+    if not routes:
         raise ValueError(f"{path}: no tensor named {NAME.format('N')}; expected routes or a trace")
-    return found
+    return routes
 
 
 def forced(model: KimiK3, routes: dict[int, Tensor]) -> dict:

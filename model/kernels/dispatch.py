@@ -21,19 +21,19 @@ _ran: ContextVar[dict[str, str] | None] = ContextVar("ran", default=None)
 
 
 def override() -> str | None:
-    """The path K3SCOPE_KERNELS asks for, None when it asks for nothing."""
-    wanted = os.environ.get("K3SCOPE_KERNELS", "")
-    if not wanted:
+    """The path that K3SCOPE_KERNELS requests, None when it requests nothing."""
+    requested = os.environ.get("K3SCOPE_KERNELS", "")
+    if not requested:
         return None
-    if wanted not in TITLES:
-        raise ValueError(f"K3SCOPE_KERNELS={wanted!r}: expected one of {', '.join(TITLES)}")
-    return wanted
+    if requested not in TITLES:
+        raise ValueError(f"K3SCOPE_KERNELS={requested!r}: expected one of {', '.join(TITLES)}")
+    return requested
 
 
 def choose(operator: str, x: Tensor, gradients: bool = False) -> str:
     """Path for an operator on tensors like x, noted as the one that ran.
 
-    An asked-for path that cannot serve x (its type, its gradients) leaves the call to torch.
+    A requested path that cannot serve x (its type, its gradients) leaves the call to torch.
     """
     path = _choice(operator, x, gradients)
     _ran.set({**(_ran.get() or {}), operator: path})
@@ -46,17 +46,17 @@ def expected(operator: str) -> str:
 
 
 def _choice(operator: str, x: Tensor, gradients: bool) -> str:
-    wanted = override()
-    if wanted == "reference":
-        return wanted
-    if wanted in ("cpp", "triton") and (trouble := _trouble(wanted, x)):
-        raise ValueError(f"K3SCOPE_KERNELS={wanted}: {trouble}")
-    fast = () if gradients else _able(operator, x, wanted)
-    return next((path for path in fast if wanted in (None, path)), "torch")
+    requested = override()
+    if requested == "reference":
+        return requested
+    if requested in ("cpp", "triton") and (trouble := _trouble(requested, x)):
+        raise ValueError(f"K3SCOPE_KERNELS={requested}: {trouble}")
+    fast = () if gradients else _able(operator, x, requested)
+    return next((path for path in fast if requested in (None, path)), "torch")
 
 
 def _trouble(path: str, x: Tensor) -> str:
-    """Why an asked-for path can run nothing here; empty when it can."""
+    """Why a requested path can run nothing on this machine; empty when it can."""
     if path == "cpp":
         return native.trouble("kda")
     if not triton_installed():
@@ -64,10 +64,10 @@ def _trouble(path: str, x: Tensor) -> str:
     return "" if x.is_cuda or _interpreted() else "the tensors are on a CPU; TRITON_INTERPRET=1 runs it there"
 
 
-def _able(operator: str, x: Tensor, wanted: str | None) -> Iterator[str]:
+def _able(operator: str, x: Tensor, requested: str | None) -> Iterator[str]:
     """Paths faster than torch that can serve x, best first."""
-    # interpreted, it is for tests: only when asked for
-    if triton_installed() and (x.is_cuda or (_interpreted() and wanted == "triton")):
+    # interpreted, it is for tests: only on request
+    if triton_installed() and (x.is_cuda or (_interpreted() and requested == "triton")):
         types = (torch.bfloat16,) if operator == "experts_mxfp4" else (torch.bfloat16, torch.float32)
         if x.dtype in types:
             yield "triton"

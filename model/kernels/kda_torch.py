@@ -30,7 +30,7 @@ def kda(q, k, v, decay, write, initial_state=None, cu_seqlens=None) -> tuple[Ten
     if initial_state is None:
         states = q.new_zeros(sequences, q.shape[2], q.shape[3], v.shape[-1], dtype=wide)
     else:
-        states = initial_state.to(wide, copy=True)  # an operator returns nothing that it was given
+        states = initial_state.to(wide, copy=True)  # an operator returns none of its arguments
     if cu_seqlens is None:
         return _sequence(q, k, v, decay, write, states)
     runs = [
@@ -66,14 +66,14 @@ def _loop(q, k, v, decay, write, state) -> tuple[Tensor, Tensor]:
     """The reference's steps as batched products over [B * heads]."""
     batch, _, heads, _ = q.shape
     fold = lambda t: t.to(state.dtype).transpose(1, 2).flatten(0, 1)  # noqa: E731
-    q, k, wanted, kept, write = fold(q), fold(k), fold(v), fold(decay).exp(), fold(write[..., None])
+    q, k, value, retained, write = fold(q), fold(k), fold(v), fold(decay).exp(), fold(write[..., None])
     outs, state = [q.new_empty(len(q), 0, v.shape[-1])], state.flatten(0, 1)
     # gradients need every state; without them one is enough, and it is ours
     forget, add = (Tensor.mul, Tensor.baddbmm) if torch.is_grad_enabled() else (Tensor.mul_, Tensor.baddbmm_)
     for t in range(q.shape[1]):
         now = slice(t, t + 1)
-        state = forget(state, kept[:, now].mT)
-        error = write[:, now] * (wanted[:, now] - torch.bmm(k[:, now], state))
+        state = forget(state, retained[:, now].mT)
+        error = write[:, now] * (value[:, now] - torch.bmm(k[:, now], state))
         state = add(state, k[:, now].mT, error)
         outs.append(torch.bmm(q[:, now], state))
     out = torch.cat(outs, 1).unflatten(0, (batch, heads)).transpose(1, 2).contiguous()
@@ -114,10 +114,10 @@ def _within(q, k, v, write, total, spread):
     )
     pairs = torch.cat([wrote * rising, q * rising], 2) @ (k * falling).mT  # [.., 2 CHUNK, CHUNK]
     inverse = _unit_inverse(pairs[:, :, :CHUNK].tril(-1))
-    kept = rising * to_middle  # exp(total), of the state that the chunk starts from
-    corrected = inverse @ torch.cat([wrote * kept, v * write], -1)
+    retained = rising * to_middle  # exp(total), of the state that the chunk starts from
+    corrected = inverse @ torch.cat([wrote * retained, v * write], -1)
     from_state, values = corrected.split([k.shape[-1], v.shape[-1]], -1)
-    readers = torch.cat([from_state, q * kept], 2)  # [.., 2 CHUNK, K], both multiply the state
+    readers = torch.cat([from_state, q * retained], 2)  # [.., 2 CHUNK, K], both multiply the state
     keys = (k * (falling * to_last)).mT.contiguous()  # [.., K, CHUNK]
     return readers, values, pairs[:, :, CHUNK:].tril(), keys, last.mT
 
@@ -132,12 +132,12 @@ def _unit_inverse(lower: Tensor) -> Tensor:
     return rows
 
 
-def _scan(readers, values, attention, keys, kept, state) -> tuple[Tensor, Tensor]:
+def _scan(readers, values, attention, keys, retained, state) -> tuple[Tensor, Tensor]:
     """Carry the state [B * heads, K, V] from chunk to chunk."""
     outs = []
     for n in range(readers.shape[1]):
-        seen = torch.bmm(readers[:, n], state)
-        written = values[:, n] - seen[:, :CHUNK]  # minus what the state predicts
-        outs.append(seen[:, CHUNK:].baddbmm_(attention[:, n], written))
-        state = (state * kept[:, n]).baddbmm_(keys[:, n], written)
+        read = torch.bmm(readers[:, n], state)
+        written = values[:, n] - read[:, :CHUNK]  # minus what the state predicts
+        outs.append(read[:, CHUNK:].baddbmm_(attention[:, n], written))
+        state = (state * retained[:, n]).baddbmm_(keys[:, n], written)
     return torch.stack(outs, 1), state

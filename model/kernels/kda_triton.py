@@ -65,7 +65,7 @@ def _prefill(q, k, v, decay, write, state, starts, stops, first) -> tuple[Tensor
     make = lambda *shape, dtype=inner: torch.empty(chunks, heads, *shape, dtype=dtype, device=q.device)  # noqa: E731
     from_state, readers, keys = (make(CHUNK, key_dim) for _ in range(3))
     values, attention = make(CHUNK, width), make(CHUNK, CHUNK)
-    kept, spread = make(key_dim, dtype=torch.float32), make(dtype=torch.float32)
+    retained, spread = make(key_dim, dtype=torch.float32), make(dtype=torch.float32)
     out, final = torch.empty_like(v), torch.empty_like(state)
     sizes = {"H": heads, "K": key_dim, "V": width, "BK": block(key_dim)}
     precision = "ieee" if INTERPRETED else "tf32"
@@ -73,13 +73,13 @@ def _prefill(q, k, v, decay, write, state, starts, stops, first) -> tuple[Tensor
         _, options = configuration("kda_within")
         kernels.kda_within[(chunks, heads)](
             q, k, v, decay, write, starts, stops,
-            from_state, values, readers, keys, attention, kept, spread,
+            from_state, values, readers, keys, attention, retained, spread,
             **sizes, BV=block(width), PREC=precision, **options,
         )  # fmt: skip
     tile, options = configuration("kda_scan")
     columns = min(tile, block(width))
     kernels.kda_scan[(triton.cdiv(width, columns), sequences * heads)](
-        from_state, values, readers, keys, attention, kept, starts, stops, first, state, out, final,
+        from_state, values, readers, keys, attention, retained, starts, stops, first, state, out, final,
         **sizes, BV=columns, PREC=precision, **options,
     )  # fmt: skip
     if chunks and spread.amax() > kernels.SAFE:  # what is not a number passes and shows itself

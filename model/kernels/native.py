@@ -1,4 +1,4 @@
-"""Builds the C++ kernels on first use: a shared library per source, compiler and processor, kept per user."""
+"""Builds the C++ kernels on first use: one library per source, compiler and processor, cached per user."""
 
 import ctypes
 import hashlib
@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 COMPILERS = ("g++", "clang++", "c++")
-# no -ffast-math: it would make the whole process flush tiny numbers to zero
+# no -ffast-math: it would make the process flush tiny numbers to zero
 FLAGS = ("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-pthread", "-Wno-psabi")
 
 
@@ -24,7 +24,7 @@ def compiler() -> str | None:
 
 @cache
 def library(name: str) -> ctypes.CDLL | None:
-    """The built `name`.cpp; None where it cannot be built, and `trouble` says why."""
+    """The built `name`.cpp; None where it cannot be built; `trouble` gives the reason."""
     try:
         return ctypes.CDLL(str(_build(Path(__file__).with_name(f"{name}.cpp"))))
     except (OSError, subprocess.SubprocessError) as error:

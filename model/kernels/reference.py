@@ -33,7 +33,7 @@ def kda(
     outputs = []
     for t in range(steps):
         state = alpha[:, t, :, :, None] * state  # forget: scales key rows
-        predicted = torch.einsum("bhk,bhkv->bhv", k[:, t], state)  # what the decayed memory says for k
+        predicted = torch.einsum("bhk,bhkv->bhv", k[:, t], state)  # what the decayed memory holds for k
         error = v_wide[:, t] - predicted
         state = state + (beta[:, t, :, None] * k[:, t])[..., None] * error[:, :, None, :]
         outputs.append(torch.einsum("bhk,bhkv->bhv", q[:, t], state))

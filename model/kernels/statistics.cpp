@@ -19,9 +19,9 @@ struct Part {
 
 float total(const lanes (&x)[CHAINS]) {
     const lanes sum = (x[0] + x[1]) + (x[2] + x[3]);
-    float found = 0;
-    for (int l = 0; l < W; l++) found += sum[l];
-    return found;
+    float total = 0;
+    for (int l = 0; l < W; l++) total += sum[l];
+    return total;
 }
 
 Part look(const float *x, int64_t count, lanes &low, lanes &high, lanes &odd) {
@@ -63,9 +63,9 @@ Part look(const float *x, int64_t count, lanes &low, lanes &high, lanes &odd) {
 
 }  // namespace
 
-// found: mean, variance, least, largest and share of zeros. 0 when a number is NaN, infinite, or too large for
-// its square: then `found` means nothing.
-extern "C" int64_t k3scope_statistics(const float *x, int64_t count, double *found) {
+// result: mean, variance, least, largest and share of zeros. 0 when a number is NaN, infinite, or too large for
+// its square: then `result` means nothing.
+extern "C" int64_t k3scope_statistics(const float *x, int64_t count, double *result) {
     lanes low = lanes{} + x[0], high = low, odd = {};
     double mean = 0, squares = 0;
     int64_t zeros = 0;
@@ -84,6 +84,6 @@ extern "C" int64_t k3scope_statistics(const float *x, int64_t count, double *fou
         strange += odd[l];
     }
     const double values[] = {mean, std::max(0.0, squares) / count, least, largest, double(zeros) / count};
-    std::memcpy(found, values, sizeof values);
+    std::memcpy(result, values, sizeof values);
     return strange == 0.0f && std::isfinite(squares);
 }

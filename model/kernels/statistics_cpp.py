@@ -26,5 +26,5 @@ def numbers(x: Tensor) -> Tensor | None:
     """Mean, variance, least, largest and share of zeros [5], float64; None where one is not finite."""
     if not x.is_contiguous():  # in the order in which memory has it, whatever the order of the axes
         x = x.permute(sorted(range(x.ndim), key=lambda i: -x.stride(i))).contiguous()
-    found = torch.empty(5, dtype=torch.float64)
-    return found if _function()(x.data_ptr(), x.numel(), found.data_ptr()) else None
+    result = torch.empty(5, dtype=torch.float64)
+    return result if _function()(x.data_ptr(), x.numel(), result.data_ptr()) else None

@@ -1,4 +1,4 @@
-"""Attention maps of MLA, recomputed per head from queries and keys: no [heads, T, T] has to be kept."""
+"""Attention maps of MLA, recomputed per head from queries and keys: no [heads, T, T] has to be recorded."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Heads:
 
 
 def points(config, layer: int) -> list[str]:
-    """Points inside a layer that these reducers read."""
+    """Hook points inside a layer that these reducers read."""
     if config.kinds[layer] != "mla":
         return []
     query = "q_b_proj" if config.q_rank else "q_proj"
@@ -72,19 +72,19 @@ def shared_key_share(trace: Trace, layer: int) -> np.ndarray:
     Variance of its part over what a token may read, over that variance plus the own key's: a constant in a
     row changes nothing, so each row is taken from its mean. Mean over the tokens after the first.
     """
-    found = []
+    shares = []
     for head in range(heads_of(trace, layer)):
         spread = [_row_variance(part)[1:].mean() for part in scores(trace, layer, head)]
-        found.append(spread[1] / (spread[0] + spread[1]))
-    return array(torch.stack(found))
+        shares.append(spread[1] / (spread[0] + spread[1]))
+    return array(torch.stack(shares))
 
 
 def _row_variance(part: Tensor) -> Tensor:
     """Variance of each row [T, T] over the columns up to its own."""
     count = torch.arange(1, len(part) + 1, device=part.device)
-    seen = (part - part.mean()).tril()  # a constant changes no variance, and little is left to cancel
-    mean = seen.sum(-1, dtype=torch.float64) / count
-    return (seen.square().sum(-1, dtype=torch.float64) / count - mean.square()).clamp_min(0)
+    readable = (part - part.mean()).tril()  # a constant changes no variance, and little is left to cancel
+    mean = readable.sum(-1, dtype=torch.float64) / count
+    return (readable.square().sum(-1, dtype=torch.float64) / count - mean.square()).clamp_min(0)
 
 
 @torch.no_grad()
@@ -95,9 +95,9 @@ def heads_summary(trace: Trace, layer: int) -> Heads:
         p = probs(trace, layer, head)
         entropy = -torch.special.xlogy(p, p).sum(-1, dtype=torch.float64)
         columns.append(torch.stack([p[:, 0], entropy, p.diagonal()]))
-    found = torch.stack(columns, -1)  # [3, T, heads]
-    found[:, 0] = torch.nan  # the first token reads itself, whatever the head
-    return Heads(*map(array, found), gate=gate(trace, layer))
+    summary = torch.stack(columns, -1)  # [3, T, heads]
+    summary[:, 0] = torch.nan  # the first token reads itself, whatever the head
+    return Heads(*map(array, summary), gate=gate(trace, layer))
 
 
 def gate(trace: Trace, layer: int) -> np.ndarray | None:
@@ -110,8 +110,8 @@ def gate(trace: Trace, layer: int) -> np.ndarray | None:
 def probs(trace: Trace, layer: int, head: int, rows: slice = slice(None)) -> Tensor:
     """Softmax of the scores of some rows of a head: [rows, T]."""
     own, shared = scores(trace, layer, head, rows)
-    at = torch.arange(own.shape[1], device=own.device)
-    return (own + shared).masked_fill(at > at[rows, None], -torch.inf).softmax(-1)
+    tokens = torch.arange(own.shape[1], device=own.device)
+    return (own + shared).masked_fill(tokens > tokens[rows, None], -torch.inf).softmax(-1)
 
 
 def scores(trace: Trace, layer: int, head: int, rows: slice = slice(None)) -> tuple[Tensor, Tensor]:

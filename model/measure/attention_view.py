@@ -89,16 +89,16 @@ class AttentionView(RunView):
         names = [
             n for n in ("sink", "entropy", "itself", "gate") if heads and getattr(heads[0], n) is not None
         ]
-        found = self.common_arrays() | {"layers": np.array(layers)}
-        found |= {name: np.stack([getattr(h, name) for h in heads]) for name in names}
-        found["shared_key_share"] = np.stack([self.shared_key_share(n) for n in layers])
+        arrays = self.common_arrays() | {"layers": np.array(layers)}
+        arrays |= {name: np.stack([getattr(h, name) for h in heads]) for name in names}
+        arrays["shared_key_share"] = np.stack([self.shared_key_share(n) for n in layers])
         if head is not None:
             own, shared = self.score_parts(layer, head)
-            found |= {"weights": self.map(layer, head), "own_score": own, "shared_score": shared}
+            arrays |= {"weights": self.map(layer, head), "own_score": own, "shared_score": shared}
         elif layer is not None:
             tiles = self.tiles(layer)
-            found |= {"tiles": np.stack([tile.image for tile in tiles]), "bounds": tiles[0].rows}
-        return found
+            arrays |= {"tiles": np.stack([tile.image for tile in tiles]), "bounds": tiles[0].rows}
+        return arrays
 
     def _own(self, layer: int) -> int:
         return require_layer(layer, self.layers, "attention map")

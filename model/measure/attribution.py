@@ -1,4 +1,4 @@
-"""Which sublayer made a logit: the direct path of each output through the last mix, norm and head."""
+"""Which sublayer made a logit: the direct path of each output through the last mix, norm and LM head."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class Attribution:
 
 
 def points(config, layer: int) -> list[str]:
-    """Points inside a layer that the attribution reads."""
+    """Hook points inside a layer that the attribution reads."""
     ffn = "mlp" if layer < config.dense_layers else "block_sparse_moe"
     first = ["block_store"] if config.block and layer == 0 else []
     return [*first, "self_attn", ffn, "prefix_sum"]
@@ -41,10 +41,10 @@ def points(config, layer: int) -> list[str]:
 def attribution(model: KimiK3, trace: Trace, targets: Tensor | None = None) -> Attribution:
     """Contribution of the embedding and of every sublayer to the logit of a target token at each position.
 
-    The head reads norm(sum_i alpha_i v_i), and every v_i is a plain sum of sublayer outputs. With the weights
-    alpha and the norm's RMS held at their values the logit is linear in those outputs: each gives
-    alpha (of its block) * output . (norm weight * head row) / RMS. What a sublayer changes in later layers is
-    counted there. `targets` [T]: the likeliest tokens unless given.
+    The LM head reads norm(sum_i alpha_i v_i), and every v_i is a plain sum of sublayer outputs. With the
+    weights alpha and the norm's RMS held at their values the logit is linear in those outputs: each gives
+    alpha (of its block) * output . (norm weight * LM head row) / RMS. What a sublayer changes in later layers
+    is counted there. `targets` [T]; default: the likeliest tokens.
     """
     logits = trace.logits[0].double()
     targets = logits.argmax(-1) if targets is None else targets.to(logits.device)

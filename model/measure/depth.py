@@ -9,7 +9,7 @@ from k3scope.model.measure.hook_points import array, in_layer, layers_with
 from k3scope.model.tracing import Trace
 
 OUTPUT = "language_model.model.output_attn_res.probs"
-PLACES = (("self_attention_res.probs", "attention"), ("mlp_res.probs", "FFN"))
+MIX_POINTS = (("self_attention_res.probs", "attention"), ("mlp_res.probs", "FFN"))
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class MixWeights:
     """Mean weights of one AttnRes mix over its candidates: the stored sums in order, then the running sum."""
 
     point: str
-    layer: int | None  # None: the mix before the head
+    layer: int | None  # None: the mix before the LM head
     place: str  # "attention", "FFN" or "output"
     mean: np.ndarray  # [candidates]
 
@@ -45,10 +45,10 @@ class Reset:
 
 
 def points(config, layer: int) -> list[str]:
-    """Points inside a layer that these reducers read."""
+    """Hook points inside a layer that these reducers read."""
     if not config.block:
         return ["prefix_sum"]
-    mixes = [point for point, _ in PLACES[layer == 0 :]]  # layer 0 has nothing to mix before attention
+    mixes = [point for point, _ in MIX_POINTS[layer == 0 :]]  # layer 0 has nothing to mix before attention
     return ["prefix_sum", *mixes, *(["block_store", "attn_sum"] if layer % config.block == 0 else [])]
 
 
@@ -79,15 +79,15 @@ def resets(trace: Trace) -> tuple[Reset, ...]:
 
 def mixes(trace: Trace) -> tuple[MixWeights, ...]:
     """Every mix that had a choice, in forward order."""
-    found = [
+    weights = [
         _mix(trace, in_layer(layer, point), layer, place)
-        for point, place in PLACES
+        for point, place in MIX_POINTS
         for layer in layers_with(trace, point)
     ]
-    found.sort(key=lambda mix: (mix.layer, mix.place != "attention"))
+    weights.sort(key=lambda mix: (mix.layer, mix.place != "attention"))
     if OUTPUT in trace.values:
-        found.append(_mix(trace, OUTPUT, None, "output"))
-    return tuple(found)
+        weights.append(_mix(trace, OUTPUT, None, "output"))
+    return tuple(weights)
 
 
 def mix_weights(trace: Trace, mix: MixWeights) -> np.ndarray:
@@ -113,9 +113,9 @@ def source_names(candidates: int) -> list[str]:
     return [*(f"block {i}" for i in range(candidates - 1)), "running sum"]
 
 
-def unread(found: Sequence[MixWeights]) -> np.ndarray:
-    """True where a mix has no such candidate, in the places of `table`."""
-    return np.isnan(table([np.zeros_like(mix.mean) for mix in found]))
+def unread(mixes: Sequence[MixWeights]) -> np.ndarray:
+    """True where a mix has no such candidate, in the shape of `table`."""
+    return np.isnan(table([np.zeros_like(mix.mean) for mix in mixes]))
 
 
 def weights_of_token(trace: Trace, token: int) -> np.ndarray:

@@ -12,7 +12,7 @@ def _attribution(run: MeasuredTrace) -> attribution.Attribution:
 
 
 class DepthView(RunView):
-    """`run.depth`: from where each mix reads, how the running sum grows, and who made a logit."""
+    """`run.depth`: from where each mix reads, the size of the running sum, and who made a logit."""
 
     @property
     def mixes(self) -> tuple[depth.MixWeights, ...]:
@@ -27,7 +27,7 @@ class DepthView(RunView):
         return depth.resets(self.run)
 
     def attribution(self, targets=None) -> attribution.Attribution:
-        """Parts of the logit of a token at each position; the likeliest unless `targets` [T] are given."""
+        """Parts of the logit of a token at each position; the likeliest by default. `targets` [T]."""
         if targets is None:
             return self.run.cached(_attribution)
         return attribution.attribution(self.run.model, self.run, targets)
@@ -60,13 +60,15 @@ class DepthView(RunView):
         )
 
     def _sizes(self) -> Picture:
-        found = self.residual
-        names = {"rows": layer_names(self.run.config, found.layers), "columns": self.run.token_texts}
-        return self.make_picture("Size of the residual stream", found.rms, "layer", "token", "RMS", **names)
+        residual = self.residual
+        names = {"rows": layer_names(self.run.config, residual.layers), "columns": self.run.token_texts}
+        return self.make_picture(
+            "Size of the residual stream", residual.rms, "layer", "token", "RMS", **names
+        )
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
         sizes, parts = self.residual, self.attribution()
-        found = self.common_arrays() | {
+        arrays = self.common_arrays() | {
             "rms": sizes.rms,
             "peak": sizes.peak,
             "parts": parts.parts,
@@ -79,5 +81,5 @@ class DepthView(RunView):
         if mixes:
             weights = [depth.mix_weights(self.run, mix) for mix in mixes]
             by_token = [depth.table([w[t] for w in weights]) for t in range(self.run.length)]
-            found |= {"mix_names": np.array([mix.name for mix in mixes]), "weights": np.stack(by_token, 1)}
-        return found
+            arrays |= {"mix_names": np.array([mix.name for mix in mixes]), "weights": np.stack(by_token, 1)}
+        return arrays

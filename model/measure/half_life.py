@@ -36,7 +36,7 @@ def half_life_of_channels(trace: Trace, layer: int) -> np.ndarray:
     return array(_half_life(trace, layer).median(0).values)
 
 
-def kept(trace: Trace, layer: int) -> np.ndarray:
+def retention(trace: Trace, layer: int) -> np.ndarray:
     """Share of the memory that each token lets stand, mean over key channels: [T, kda_heads], in (0, 1)."""
     return array(trace.layer(layer, "self_attn.decay")[0].exp().mean(-1))
 

@@ -1,4 +1,4 @@
-"""Where the values of a trace lie: which layers have a point, and a point as a plain array."""
+"""Hook points of a trace by layer: which layers have one, its full path, and its value as a plain array."""
 
 import re
 
@@ -11,13 +11,13 @@ _LAYER = re.compile(r"language_model\.model\.layers\.(\d+)\.(.+)")
 
 
 def layers_with(trace: Trace, point: str) -> list[int]:
-    """Layers in which `point` produced a value, in order."""
-    found = (_LAYER.fullmatch(path) for path in trace.values)
-    return sorted(int(m[1]) for m in found if m and m[2] == point)
+    """Layers in which the hook point `point` produced a value, in order."""
+    matches = (_LAYER.fullmatch(path) for path in trace.values)
+    return sorted(int(m[1]) for m in matches if m and m[2] == point)
 
 
 def in_layer(layer: int, point: str) -> str:
-    """Full path of a point inside a layer."""
+    """Full path of a hook point inside a layer."""
     return f"language_model.model.layers.{layer}.{point}"
 
 

@@ -16,7 +16,7 @@ from k3scope.model.vision.preprocess import from_patches, target_size
 from k3scope.model.vision.tower import Images
 from k3scope.model.vision.vision_config import VisionConfig
 
-CELLS = 32_768  # of the attention on one image kept per layer: text tokens are pooled beyond it
+CELLS = 32_768  # of the attention on one image stored per layer: text tokens are pooled beyond it
 PIXELS = 60_000  # of the image as it is shown; a larger one is averaged
 _BLOCKS = "vision_tower.encoder.blocks."
 
@@ -51,15 +51,15 @@ class ImageReading:
 
     def read_by(self, layer: int, token: int | None) -> np.ndarray:
         """Attention on each row: of the bin a token is in, or the mean of all readers."""
-        found = self.attended[layer]
+        attended = self.attended[layer]
         at = np.flatnonzero(self.readers == token)
         if token is None or not at.size:
-            return found.mean
-        return found.bins[np.searchsorted(found.bounds, at[0], side="right") - 1]
+            return attended.mean
+        return attended.bins[np.searchsorted(attended.bounds, at[0], side="right") - 1]
 
 
 def points(config: Config) -> list[str]:
-    """Points that this reducer reads, besides those of attention."""
+    """Hook points that this reducer reads, besides those of attention."""
     blocks = [f"{_BLOCKS}{n}" for n in range(config.vision.layers)]
     return ["vision_tower.patch_embed", *blocks, "mm_projector.proj"]
 
@@ -82,11 +82,11 @@ def image_readings(
         rows.split(images.rows(vit)),
         strict=True,
     )
-    found = []
+    readings = []
     for n, ((_, h, w), patches, stage, row) in enumerate(parts):
         first, merged = placed[starts[n]], (h // vit.merge, w // vit.merge)
         readers = [i for i in range(first + len(row), len(ids)) if not is_row[i]]
-        found.append(
+        readings.append(
             ImageReading(
                 pixels=_shown(from_patches(patches, (1, h, w))[0], vit.patch),
                 size=sizes[n],
@@ -98,7 +98,7 @@ def image_readings(
                 attended=_attended(trace, readers, first, merged) if readers else {},
             )
         )
-    return tuple(found)
+    return tuple(readings)
 
 
 def _attended(trace: Trace, readers: list[int], first: int, merged: tuple[int, int]) -> dict[int, Attended]:

@@ -38,15 +38,15 @@ class Steps:
     """What each token did to the memory of each head: all [T, kda_heads]."""
 
     state: np.ndarray  # Frobenius norm of the state after the token
-    erased: np.ndarray  # size of what the memory said for the token's key, times the write strength
+    erased: np.ndarray  # size of what the memory predicted for the token's key, times the write strength
     written: np.ndarray  # size of the token's value, times the write strength
     change: np.ndarray  # size of the difference of the two: the rank-one update itself
-    cosine: np.ndarray  # between what the memory said and the new value; 0 when it said nothing
+    cosine: np.ndarray  # between that prediction and the new value; 0 when nothing was predicted
 
 
 @dataclass(frozen=True)
 class Write:
-    """One token's write in one head: the state becomes kept state + strength * key (value - old)^T."""
+    """One token's write in one head: the state becomes decayed state + strength * key (value - old)^T."""
 
     key: np.ndarray  # [kda_head_dim]
     old: np.ndarray  # [kda_head_dim], prediction of the memory for the key, after it decayed

@@ -29,8 +29,8 @@ class KdaView(RunView):
     def half_life_of_channels(self, layer: int) -> np.ndarray:
         return kda.half_life_of_channels(self.run, self._own(layer))
 
-    def kept(self, layer: int) -> np.ndarray:
-        return kda.kept(self.run, self._own(layer))
+    def retention(self, layer: int) -> np.ndarray:
+        return kda.retention(self.run, self._own(layer))
 
     def write_strength(self, layer: int) -> np.ndarray:
         return kda.write_strength(self.run, self._own(layer))
@@ -80,19 +80,19 @@ class KdaView(RunView):
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
         layers = self.layers if layer is None else [self._own(layer)]
-        found = self.common_arrays() | {
+        arrays = self.common_arrays() | {
             "layers": np.array(layers),
             "half_life": np.stack([self.half_life(n) for n in layers]),
             "half_life_of_channels": np.stack([self.half_life_of_channels(n) for n in layers]),
-            "kept": np.stack([self.kept(n) for n in layers]),
+            "kept": np.stack([self.retention(n) for n in layers]),
             "write": np.stack([self.write_strength(n) for n in layers]),
         }
         if layer is not None:
-            found |= vars(self.steps(layer))
+            arrays |= vars(self.steps(layer))
         if head is not None:
             last = self.run.length - 1
-            found |= {"reads": self.reads(layer, head), "last_state": self.state(layer, head, last)}
-        return found
+            arrays |= {"reads": self.reads(layer, head), "last_state": self.state(layer, head, last)}
+        return arrays
 
     def _own(self, layer: int) -> int:
         return require_layer(layer, self.layers, "linear attention")

@@ -13,24 +13,24 @@ class LayerRow:
     """A metric over the depth; layers without it have no value."""
 
     name: str
-    says: str  # what is measured, and over what the mean is taken
+    description: str  # what is measured, and over what the mean is taken
     unit: str
     values: dict[int, float]  # by layer
 
     @property
-    def most(self) -> float:
+    def maximum(self) -> float:
         return max(self.values.values(), default=0.0)
 
 
-def rows(found: Readings) -> tuple[LayerRow, ...]:
+def rows(readings: Readings) -> tuple[LayerRow, ...]:
     """Residual magnitude, entropy of the routing and memory of KDA; a model without one has no such row."""
-    sums = found.residual
+    sums = readings.residual
     magnitude = dict(zip(sums.layers, sums.rms.mean(axis=1).tolist(), strict=True))
     entropy = {
         layer: balance(counts).entropy / np.log(2)
-        for layer, counts in zip(found.routing, found.counts, strict=True)
+        for layer, counts in zip(readings.routing, readings.counts, strict=True)
     }
-    memory = {layer: float(np.median(heads)) for layer, heads in found.half_lives.items()}
+    memory = {layer: float(np.median(heads)) for layer, heads in readings.half_lives.items()}
     return tuple(row for row in (_sum(magnitude), _entropy(entropy), _memory(memory)) if row.values)
 
 
@@ -39,10 +39,12 @@ def _sum(values: dict[int, float]) -> LayerRow:
 
 
 def _entropy(values: dict[int, float]) -> LayerRow:
-    says = "entropy of the shares of the experts over the prompt; the more, the more evenly they are used"
-    return LayerRow("experts", says, "bits", values)
+    description = (
+        "entropy of the shares of the experts over the prompt; the higher, the more evenly they are used"
+    )
+    return LayerRow("experts", description, "bits", values)
 
 
 def _memory(values: dict[int, float]) -> LayerRow:
-    says = "half-life of the memory of KDA, median over the heads"
-    return LayerRow("memory", says, "tokens", values)
+    description = "half-life of the memory of KDA, median over the heads"
+    return LayerRow("memory", description, "tokens", values)

@@ -1,4 +1,4 @@
-"""What the model would say next: after the last layer, and after each layer before it."""
+"""The logit lens: what the model would predict next, after the last layer and after each layer before it."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from k3scope.model.tracing import Trace
 
 _TEXT = "language_model.model."
 _ROWS = 256  # positions whose logits are worked on at a time
-EMBEDDING = -1  # "layer" of the lens before any layer
+EMBEDDING = -1  # "layer" of the logit lens before any layer
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class TokenPredictions:
 
 @dataclass(frozen=True)
 class LogitLens:
-    """What every position would answer if the model ended early. Row -1 of `layers` is the embedding.
+    """What every position would predict if the model ended early. Row -1 of `layers` is the embedding.
 
-    `targets` [T] are the tokens asked for: the next ones, and at the end what the model finds likeliest.
+    `targets` [T] are the tokens that are scored: the next ones, and at the end the likeliest next one.
     """
 
     layers: tuple[int, ...]
@@ -47,7 +47,7 @@ class LogitLens:
 
 
 def points(config, layer: int) -> list[str]:
-    """Points inside a layer that the lens reads."""
+    """Hook points inside a layer that the logit lens reads."""
     return ["prefix_sum", *(["block_store"] if config.block and layer % config.block == 0 else [])]
 
 
@@ -73,8 +73,8 @@ def token_predictions(trace: Trace) -> TokenPredictions:
 def scored(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probability (float64) and rank of each target [T]; logits [T, vocab]. Rank -1: not finite."""
     logs, ranks = [logits.new_empty(0, dtype=torch.float64)], [targets.new_empty(0)]
-    for rows, wanted in zip(_doubles(logits), targets.split(_ROWS), strict=True):
-        own = rows.gather(-1, wanted[:, None])
+    for rows, target in zip(_doubles(logits), targets.split(_ROWS), strict=True):
+        own = rows.gather(-1, target[:, None])
         logs.append((own - rows.logsumexp(-1, keepdim=True))[:, 0])
         rank = (rows > own).sum(-1)
         ranks.append(rank.masked_fill(~rows.isfinite().all(-1), -1))
@@ -97,8 +97,8 @@ def logits_after(model: KimiK3, trace: Trace, layer: int) -> Tensor:
     """Logits [T, vocab] as if `layer` were the last.
 
     The output mix reads the sums stored up to that layer and the running sum that the layer returns, with its
-    own trained query; then the final norm and the head. At the last layer these are the model's own logits.
-    Layer -1: the embedding alone. A model without AttnRes has no mix: norm and head read the running sum.
+    own trained query; then the final norm and the LM head. At the last layer these are the model's logits.
+    Layer -1: the embedding alone. A model without AttnRes has no mix: norm and LM head read the running sum.
     """
     text, head = model.language_model.model, model.language_model.lm_head
     stored = [trace.layer(n, "block_store")[:1] for n in layers_with(trace, "block_store") if n <= layer]
@@ -112,8 +112,8 @@ def logits_after(model: KimiK3, trace: Trace, layer: int) -> Tensor:
 def embedding(trace: Trace) -> Tensor:
     """The rows that enter layer 0, images in place: [1, T, d]."""
     values = trace.values
-    found = values.get(f"{_TEXT}layers.0.block_store")
-    return (values[f"{_TEXT}embed_tokens"] if found is None else found)[:1]
+    stored = values.get(f"{_TEXT}layers.0.block_store")
+    return (values[f"{_TEXT}embed_tokens"] if stored is None else stored)[:1]
 
 
 def _row(logits: Tensor, targets: Tensor) -> tuple[np.ndarray, ...]:

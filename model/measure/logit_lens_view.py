@@ -12,10 +12,10 @@ def _logit_lens(run: MeasuredTrace) -> logit_lens.LogitLens:
 
 
 class LogitLensView(RunView):
-    """`run.logit_lens`: what the model would say if it ended after each layer."""
+    """`run.logit_lens`: what the model would predict if it ended after each layer."""
 
     def of(self, targets=None) -> logit_lens.LogitLens:
-        """Probability and rank of a target at each position [layers + 1, T]; the next token unless given."""
+        """Probability and rank of a target at each position [layers + 1, T]; the next token by default."""
         return (
             self.run.cached(_logit_lens)
             if targets is None
@@ -30,24 +30,24 @@ class LogitLensView(RunView):
     def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
         refuse_head(head, "lens")
         if layer is not None:
-            raise ValueError("the lens shows every layer at once: there is none to choose")
-        found = self.of()
+            raise ValueError("the logit lens shows every layer at once: there is none to choose")
+        lens = self.of()
         return self.make_picture(
-            "Probability of the next token", found.prob, "after layer", "token", "probability",
-            rows=["embedding", *layer_names(self.run.config, found.layers[1:])], columns=self.run.token_texts,
+            "Probability of the next token", lens.prob, "after layer", "token", "probability",
+            rows=["embedding", *layer_names(self.run.config, lens.layers[1:])], columns=self.run.token_texts,
             meaning="share", note="As if the model ended after each layer: its sums go through the output "
-            "mix, the final norm and the head. At the last token: what the whole model finds likeliest.",
+            "mix, the final norm and the LM head. At the last token: what the full model finds likeliest.",
         )  # fmt: skip
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
-        found, tokens = self.of(), self.tokens
+        lens, tokens = self.of(), self.tokens
         return self.common_arrays() | {
-            "layers": np.array(found.layers),
-            "targets": found.targets,
-            "prob": found.prob,
-            "rank": found.rank,
-            "top_ids": found.top_ids,
-            "top_prob": found.top_prob,
+            "layers": np.array(lens.layers),
+            "targets": lens.targets,
+            "prob": lens.prob,
+            "rank": lens.rank,
+            "top_ids": lens.top_ids,
+            "top_prob": lens.top_prob,
             "token_prob": tokens.prob,
             "token_loss": tokens.loss,
             "token_rank": tokens.rank,

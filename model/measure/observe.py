@@ -1,4 +1,4 @@
-"""A forward pass of which only what the reducers need is kept; the rest is counted as it goes by."""
+"""A forward pass that records only what the reducers need and counts the rest as it goes by."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _MIX = "language_model.model.output_attn_res"
 
 @dataclass(frozen=True)
 class Observed:
-    """A pass: a trace of the points that the views need, and statistics of every point there was."""
+    """A pass: a trace of the hook points that the views need, and statistics of every one."""
 
     trace: Trace
     points: dict[str, Statistics]  # in the order of the forward pass
@@ -40,7 +40,7 @@ class Observed:
 
 
 def points_for(config: Config, views: Iterable[str] = VIEWS) -> list[str]:
-    """Every point that the reducers of these views read."""
+    """Every hook point that the reducers of these views read."""
     outside = [_MIX, _MIX + ".probs"] if config.block else ["language_model.model.embed_tokens"]
     inside = {
         in_layer(layer, point): None
@@ -60,9 +60,10 @@ def observe(
     on_point=None,
     images: Images | None = None,
 ) -> Observed:
-    """Run `ids` and keep what `views` need: of 2,048 tokens a tenth of what every point would take.
+    """Run `ids` and record what `views` need: of 2,048 tokens a tenth of what every hook point would take.
 
-    Attention maps are not kept: they are recomputed per head from queries and keys. Other arguments: `trace`.
+    Attention maps are not recorded: they are recomputed per head from queries and keys. For the other
+    arguments see `trace`.
     """
     tally, points = Tally(), points_for(model.config, views)
     if images is not None:

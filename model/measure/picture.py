@@ -11,7 +11,7 @@ import numpy as np
 
 from k3scope.model.measure import colours
 
-SAME = "No difference anywhere."  # said of a picture that has nothing to show
+SAME = "No difference anywhere."  # the note of a picture that has nothing to show
 LOG_FLOOR = 1e-4  # lowest colour of a logarithmic scale, in parts of the highest value
 
 
@@ -21,14 +21,14 @@ class Picture:
 
     `span`: numbers of the first and last row, and of the first and last column, both ends included; a binned
     map has fewer cells than numbers. Labels are by number, from the first on. `absent`: where there is
-    nothing to measure; NaN elsewhere was measured. `marks`: words at a cell, in place of numbered axes.
+    nothing to measure; NaN elsewhere was measured. `marks`: text at a cell, in place of numbered axes.
     """
 
     title: str
     image: np.ndarray  # [rows, columns]
     down: str
     across: str
-    value: str  # what a cell says, with its unit
+    value: str  # what a cell holds, with its unit
     rows: Sequence[str] = ()
     columns: Sequence[str] = ()
     span: tuple[int, int, int, int] | None = None
@@ -113,21 +113,21 @@ class Picture:
     def __repr__(self) -> str:
         values = self.measured[np.isfinite(self.measured)]
         size = f"{self.down} × {self.across}, {self.image.shape[0]} × {self.image.shape[1]}"
-        found = f"{values.min():.4g} to {values.max():.4g}" if values.size else "no finite value"
-        return f"{self.title} ({self.source}): {size}, {self.value} {found}"
+        span = f"{values.min():.4g} to {values.max():.4g}" if values.size else "no finite value"
+        return f"{self.title} ({self.source}): {size}, {self.value} {span}"
 
     def _repr_html_(self) -> str:
         data = base64.b64encode(self.png()).decode()
         height = max(120, min(480, 16 * self.image.shape[0]))
         low, high = self.range
-        words = (
+        caption = (
             f"{self.down} down, {self.across} across; {self.value} from {low:.4g} to {high:.4g}. {self.note}"
         )
         return (
             f"<figure><figcaption><b>{escape(self.title)}</b> {escape(self.source)}</figcaption>"
             f'<img alt="{escape(repr(self))}" src="data:image/png;base64,{data}" '
             f'style="image-rendering:pixelated;width:100%;max-width:720px;height:{height}px">'
-            f"<figcaption>{escape(words)}</figcaption></figure>"
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
         )
 
 

@@ -33,7 +33,7 @@ class Readings:
 def readings(trace: Trace, k: int = 8, points: dict[str, Statistics] | None = None) -> Readings:
     """Reduce a trace; about 50 bytes per token and layer are left of it.
 
-    `points`: statistics of every point, when the trace has not kept them all.
+    `points`: statistics of every hook point, when the trace has not recorded them all.
     """
     ids, probs = top_next(trace.logits, k)
     points = all_statistics(trace) if points is None else points

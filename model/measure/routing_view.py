@@ -58,14 +58,14 @@ class RoutingView(RunView):
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
         layers = self.layers if layer is None else [require_layer(layer, self.layers, "experts")]
-        found = [self.of(n) for n in layers]
+        routings = [self.of(n) for n in layers]
         return self.common_arrays() | {
-            "counts": np.stack([r.counts(self.run.config.experts) for r in found]),
+            "counts": np.stack([r.counts(self.run.config.experts) for r in routings]),
             "top_k": np.array(self.run.config.top_k),
             "layers": np.array(layers),
-            "indices": np.stack([r.index for r in found]),
-            "weights": np.stack([r.weight for r in found]),
-            "margin": np.stack([r.margin for r in found]),
+            "indices": np.stack([r.index for r in routings]),
+            "weights": np.stack([r.weight for r in routings]),
+            "margin": np.stack([r.margin for r in routings]),
             "entropy": np.stack([routing.score_entropy(self.run, n) for n in layers]),
             "routed_share": np.stack([routing.output_of(self.run, n).routed_share for n in layers]),
         }

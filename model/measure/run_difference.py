@@ -1,4 +1,4 @@
-"""What a change changed: two runs, position by position or aligned by their tokens."""
+"""What is different between two runs, position by position or aligned by their tokens."""
 
 import difflib
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class RunDifference:
     @property
     def mean_loss(self) -> float:
         """Mean change of the loss over the tokens that both runs predicted."""
-        known = self.loss[~np.isnan(self.loss)]
-        return float(known.mean()) if known.size else float("nan")
+        measured = self.loss[~np.isnan(self.loss)]
+        return float(measured.mean()) if measured.size else float("nan")
 
 
 def aligned(ours: list[int], theirs: list[int]) -> np.ndarray:
@@ -43,7 +43,7 @@ def aligned(ours: list[int], theirs: list[int]) -> np.ndarray:
 
 @torch.no_grad()
 def difference(ours: Trace, theirs: Trace, pairs: np.ndarray | None = None) -> RunDifference:
-    """Compare two traces at `pairs`: unless given, where `aligned` finds the same tokens."""
+    """Compare two traces at `pairs`; by default where `aligned` has the same tokens."""
     if pairs is None:
         pairs = aligned(ours.ids[0].tolist(), theirs.ids[0].tolist())
     a, b = (torch.from_numpy(column) for column in pairs.T.copy())
@@ -62,7 +62,9 @@ def difference(ours: Trace, theirs: Trace, pairs: np.ndarray | None = None) -> R
         layers=tuple(shared),
         shift=np.stack([_shift(ours, theirs, n, a, b) for n in shared]),
         moe_layers=tuple(routed),
-        routes=np.stack([_kept(ours, theirs, n, pairs) for n in routed]) if routed else np.zeros((0, len(a))),
+        routes=np.stack([_common_routes(ours, theirs, n, pairs) for n in routed])
+        if routed
+        else np.zeros((0, len(a))),
     )
 
 
@@ -71,7 +73,7 @@ def _shift(ours: Trace, theirs: Trace, layer: int, a, b) -> np.ndarray:
     return array((second - first).norm(dim=-1) / first.norm(dim=-1))
 
 
-def _kept(ours: Trace, theirs: Trace, layer: int, pairs: np.ndarray) -> np.ndarray:
+def _common_routes(ours: Trace, theirs: Trace, layer: int, pairs: np.ndarray) -> np.ndarray:
     first, second = (
         routing_of(run, layer).index[at] for run, at in zip((ours, theirs), pairs.T, strict=True)
     )

@@ -13,7 +13,7 @@ from k3scope.model.measure.token_map import token_map
 
 @dataclass(frozen=True)
 class PlotSelection:
-    """What a plot is asked for; None where nothing was said."""
+    """What is selected for a plot; None where nothing is."""
 
     layer: int | None = None
     head: int | None = None
@@ -23,15 +23,15 @@ class PlotSelection:
 def _over_tokens(title: str, read: Callable, value: str, meaning: str = "share", first: bool = True):
     """Heads of one layer by token; `read(run, layer)` gives [T, heads]. `first`: token 0 has a value."""
 
-    def plot(run: MeasuredTrace, at: PlotSelection) -> Picture:
-        image = read(run, at.layer)
+    def plot(run: MeasuredTrace, selection: PlotSelection) -> Picture:
+        image = read(run, selection.layer)
         if image is None:
-            raise ValueError(f"layer {at.layer} of this model has no output gate")
+            raise ValueError(f"layer {selection.layer} of this model has no output gate")
         more = {"columns": run.token_texts, "meaning": meaning, "source": run.source}
         if not first:
             more["absent"] = np.broadcast_to(np.arange(len(image)) == 0, image.T.shape)
             more["note"] = "The first token reads itself, whatever the head."
-        return Picture(f"{title}, layer {at.layer}", image.T, "head", "token", value, **more)
+        return Picture(f"{title}, layer {selection.layer}", image.T, "head", "token", value, **more)
 
     return ("layer",), plot
 
@@ -39,7 +39,7 @@ def _over_tokens(title: str, read: Callable, value: str, meaning: str = "share",
 def _over_layers(title: str, layers: Callable, read: Callable, value: str, meaning="amount", note=""):
     """Layers by token; `read(run, layer)` gives [T]."""
 
-    def plot(run: MeasuredTrace, at: PlotSelection) -> Picture:
+    def plot(run: MeasuredTrace, selection: PlotSelection) -> Picture:
         shown = require_layers(layers(run), title)
         image = np.stack([read(run, layer) for layer in shown])
         more = {"rows": layer_names(run.config, shown), "columns": run.token_texts, "meaning": meaning}
@@ -75,7 +75,7 @@ def _changed(run: MeasuredTrace, layer: int) -> np.ndarray:
     return routing.bias_effect(run, layer).changed
 
 
-def _load(run: MeasuredTrace, at: PlotSelection) -> Picture:
+def _load(run: MeasuredTrace, selection: PlotSelection) -> Picture:
     layers = require_layers(routing.moe_layers(run), "Load of the experts")
     image = np.stack([run.routing.balance(layer).load for layer in layers])
     note = "Tokens of an expert, in parts of what each had if all were used alike, less 1: -1 is no token."
@@ -84,13 +84,13 @@ def _load(run: MeasuredTrace, at: PlotSelection) -> Picture:
     return Picture("Load against an even share", image, "layer", "expert", "load", **more)
 
 
-def _exchange(run: MeasuredTrace, at: PlotSelection) -> Picture:
-    found = run.kda.write(at.layer, at.head, at.token)
-    image = np.stack([found.old, found.value, found.change])
-    title = f"What token {at.token} replaced, layer {at.layer}, head {at.head}"
+def _exchange(run: MeasuredTrace, selection: PlotSelection) -> Picture:
+    write = run.kda.write(selection.layer, selection.head, selection.token)
+    image = np.stack([write.old, write.value, write.change])
+    title = f"What token {selection.token} replaced, layer {selection.layer}, head {selection.head}"
     note = (
-        f"The memory's answer to the key of {run.token_texts[at.token]!r} before, the value that should stand "
-        f"there, and what is written: {found.strength:.3g} of their difference."
+        f"The memory's answer to the key of {run.token_texts[selection.token]!r} before, the value that "
+        f"should stand there, and what is written: {write.strength:.3g} of their difference."
     )
     more = {"rows": ["old prediction", "new value", "written"], "meaning": "signed", "note": note}
     return Picture(title, image, "vector", "value channel", "value", source=run.source, **more)
@@ -100,7 +100,7 @@ def _sums(run: MeasuredTrace) -> list[int]:
     return list(depth.residual(run).layers)
 
 
-def _overlap(run: MeasuredTrace, at: PlotSelection) -> Picture:
+def _overlap(run: MeasuredTrace, selection: PlotSelection) -> Picture:
     layers = require_layers(routing.moe_layers(run), "Overlap of layers")
     image = routing_overlap.of_layers([routing.routing_of(run, n) for n in layers], run.config.experts)
     names, note = (
@@ -111,23 +111,23 @@ def _overlap(run: MeasuredTrace, at: PlotSelection) -> Picture:
     return Picture("Overlap of layers", image, "layer", "layer", "correlation", **more)
 
 
-def _attribution(run: MeasuredTrace, at: PlotSelection) -> Picture:
-    found = run.depth.attribution()
+def _attribution(run: MeasuredTrace, selection: PlotSelection) -> Picture:
+    parts = run.depth.attribution()
     note = (
         "Direct part of each sublayer in the logit of the likeliest next token: a column sums to the logit."
     )
     more = {
-        "rows": found.names,
+        "rows": parts.names,
         "columns": run.token_texts,
         "meaning": "signed",
         "note": note,
         "source": run.source,
     }
-    return Picture("Who made the logit", found.parts, "sublayer", "token", "logit", **more)
+    return Picture("Who made the logit", parts.parts, "sublayer", "token", "logit", **more)
 
 
-def _mixes_at(run: MeasuredTrace, at: PlotSelection) -> Picture:
-    mixes, image = depth.mixes(run), depth.weights_of_token(run, at.token)
+def _mixes_at(run: MeasuredTrace, selection: PlotSelection) -> Picture:
+    mixes, image = depth.mixes(run), depth.weights_of_token(run, selection.token)
     columns = depth.source_names(image.shape[1])
     more = {
         "rows": [mix.name for mix in mixes],
@@ -136,31 +136,31 @@ def _mixes_at(run: MeasuredTrace, at: PlotSelection) -> Picture:
         "absent": depth.unread(mixes),
     }
     title, note = (
-        f"Where each mix reads at token {at.token}",
-        f"{run.token_texts[at.token]!r}. A row sums to 1.",
+        f"Where each mix reads at token {selection.token}",
+        f"{run.token_texts[selection.token]!r}. A row sums to 1.",
     )
     return Picture(title, image, "mix", "source", "weight", note=note, source=run.source, **more)
 
 
-def _rank(run: MeasuredTrace, at: PlotSelection) -> Picture:
-    found = run.logit_lens.of()
-    rows = ["embedding", *layer_names(run.config, found.layers[1:])]
-    image = np.where(found.rank < 0, np.nan, found.rank + 1.0)
+def _rank(run: MeasuredTrace, selection: PlotSelection) -> Picture:
+    lens = run.logit_lens.of()
+    rows = ["embedding", *layer_names(run.config, lens.layers[1:])]
+    image = np.where(lens.rank < 0, np.nan, lens.rank + 1.0)
     more = {"rows": rows, "columns": run.token_texts, "meaning": "time", "log": True, "source": run.source}
     note = "Place of the next token among all, 1 for the likeliest, if the model ended after each layer."
     return Picture("Rank of the next token", image, "after layer", "token", "rank", note=note, **more)
 
 
-def _state(run: MeasuredTrace, at: PlotSelection) -> Picture:
-    image = run.kda.state(at.layer, at.head, at.token)
-    title = f"Memory of layer {at.layer}, head {at.head}, after token {at.token}"
+def _state(run: MeasuredTrace, selection: PlotSelection) -> Picture:
+    image = run.kda.state(selection.layer, selection.head, selection.token)
+    title = f"Memory of layer {selection.layer}, head {selection.head}, after token {selection.token}"
     return Picture(title, image, "key channel", "value channel", "value", meaning="signed", source=run.source)
 
 
 def _score(which: int, name: str):
-    def plot(run: MeasuredTrace, at: PlotSelection) -> Picture:
-        image = attention.score_parts(run, at.layer, at.head)[which]
-        title = f"Score from the {name} key, layer {at.layer}, head {at.head}"
+    def plot(run: MeasuredTrace, selection: PlotSelection) -> Picture:
+        image = attention.score_parts(run, selection.layer, selection.head)[which]
+        title = f"Score from the {name} key, layer {selection.layer}, head {selection.head}"
         return token_map(
             run, title, image, "signed", "Before softmax; both parts add up to the score.", "score"
         )
@@ -179,7 +179,7 @@ PLOTS = {
         "load": ((), _load),
     },
     "kda": {
-        "kept": _over_tokens("Memory kept", _own(half_life.kept), "share"),
+        "kept": _over_tokens("Memory kept", _own(half_life.retention), "share"),
         "write": _over_tokens("Write strength", _own(half_life.write_strength), "share"),
         "gate": _over_tokens("Output gate", _own(half_life.gate), "share"),
         "state": _over_tokens("Size of the memory", _step("state"), "norm", "amount"),
@@ -208,15 +208,15 @@ PLOTS = {
 }  # fmt: skip
 
 
-def plot(run: MeasuredTrace, view: str, name: str, at: PlotSelection) -> Picture:
+def plot(run: MeasuredTrace, view: str, name: str, selection: PlotSelection) -> Picture:
     """A picture by name. ValueError for an unknown one, or when too much or too little is chosen."""
     if name not in PLOTS[view]:
         raise ValueError(f"{view} has no plot {name!r}; expected {', '.join(PLOTS[view])}")
     needs, draw = PLOTS[view][name]
     for part in ("layer", "head", "token"):
-        if (part in needs) != (getattr(at, part) is not None):
-            wanted = f"needs {' and '.join(needs)}, no more" if needs else "has nothing to choose"
-            raise ValueError(f"the plot {name} of {view} {wanted}")
-    if at.token is not None and not 0 <= at.token < run.length:
-        raise ValueError(f"the run has tokens 0 to {run.length - 1}; there is no token {at.token}")
-    return draw(run, at)
+        if (part in needs) != (getattr(selection, part) is not None):
+            requirement = f"needs {' and '.join(needs)}, no more" if needs else "has nothing to choose"
+            raise ValueError(f"the plot {name} of {view} {requirement}")
+    if selection.token is not None and not 0 <= selection.token < run.length:
+        raise ValueError(f"the run has tokens 0 to {run.length - 1}; there is no token {selection.token}")
+    return draw(run, selection)

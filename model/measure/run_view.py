@@ -1,4 +1,4 @@
-"""What a run shows of itself, view by view: numbers by name, one picture, one sentence."""
+"""A view of a run: its numbers by name, one picture, one sentence."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ class MeasuredTrace(Trace):
 
     model: KimiK3
     name: str = "model"
-    random_weights: bool | None = None  # None: not known
+    random_weights: bool | None = None  # None: unknown
     token_texts: Sequence[str] = field(default=())
     cache: dict = field(default_factory=dict, init=False)
 
     def cached(self, reduce: Callable, *where):
-        """`reduce(self, *where)`, worked out once and kept: for small results that several pictures show."""
+        """`reduce(self, *where)`, computed once and cached: for small results that several pictures show."""
         if (reduce, where) not in self.cache:
             self.cache[reduce, where] = reduce(self, *where)
         return self.cache[reduce, where]
@@ -56,7 +56,7 @@ class RunView:
         raise NotImplementedError
 
     def common_arrays(self) -> dict[str, np.ndarray]:
-        """What each file says first: the model, how many tokens there were, and which."""
+        """What each file begins with: the model, how many tokens there were, and which."""
         run = self.run
         return {
             "model": np.array(run.source),
@@ -87,7 +87,7 @@ def require_layer(layer: int, layers: Sequence[int], what: str) -> int:
 
 
 def require_layers(layers: Sequence[int], title: str) -> Sequence[int]:
-    """The layers themselves. ValueError when the model has none of this kind, or kept nothing of them."""
+    """The layers themselves. ValueError when the model has none of this kind, or recorded nothing of them."""
     if not layers:
         raise ValueError(f"{title}: this run has no such layer")
     return layers

@@ -53,7 +53,7 @@ class Tally:
 
 
 def all_statistics(trace: Trace) -> dict[str, Statistics]:
-    """Statistics of every point of a trace but the choices of experts."""
+    """Statistics of every hook point of a trace but the choices of experts."""
     tally = Tally()
     for path, value in trace.values.items():
         tally.add(path, value)
@@ -61,13 +61,13 @@ def all_statistics(trace: Trace) -> dict[str, Statistics]:
 
 
 def first_bad(points: dict[str, Statistics]) -> str | None:
-    """The first point, in the order of the forward pass, that holds NaN or infinity."""
+    """The first hook point, in the order of the forward pass, that holds NaN or infinity."""
     return next((path for path, s in points.items() if not s.finite), None)
 
 
 def _numbers(x: Tensor) -> Tensor:
-    found = statistics_cpp.numbers(x) if statistics_cpp.serves(x) else None
-    return _by_torch(x) if found is None else found
+    numbers = statistics_cpp.numbers(x) if statistics_cpp.serves(x) else None
+    return _by_torch(x) if numbers is None else numbers
 
 
 @torch.no_grad()

@@ -38,10 +38,12 @@ def text_losses(model: KimiK3, ids: list[int], window: int | None = None) -> Ten
     for start in range(0, len(ids), window or len(ids)):
         part = [model.config.bos, *ids[start : start + (window or len(ids))]]
         cache = model.new_cache()
-        for at in range(0, len(part) - 1, STRIDE):
-            given = torch.tensor([part[at : min(at + STRIDE, len(part) - 1)]])
-            logits = model(given, cache).float()[0]
+        for position in range(0, len(part) - 1, STRIDE):
+            inputs = torch.tensor([part[position : min(position + STRIDE, len(part) - 1)]])
+            logits = model(inputs, cache).float()[0]
             losses.append(
-                F.cross_entropy(logits, torch.tensor(part[at + 1 : at + STRIDE + 1]), reduction="none")
+                F.cross_entropy(
+                    logits, torch.tensor(part[position + 1 : position + STRIDE + 1]), reduction="none"
+                )
             )
     return torch.cat(losses) if losses else torch.zeros(0)

@@ -12,7 +12,7 @@ from k3scope.model.measure.statistics import all_statistics, first_bad
 from k3scope.model.tracing import check_ids, trace
 from k3scope.model.vision.tower import Images
 
-SNAPSHOT_EVERY = 64  # tokens; a KDA state cannot be rewound, only kept
+SNAPSHOT_EVERY = 64  # tokens; a KDA state cannot be rewound, only copied
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Session:
         """Logits [vocab] after the last of `ids`, the same as of a fresh pass."""
         check_ids(self.model, torch.tensor([ids]))
         shared = _common_prefix(self.ids, ids)
-        # the last token must run again: its logits are not kept
+        # the last token must run again: its logits are not stored
         self.snapshots = [s for s in self.snapshots if s.length <= min(shared, len(ids) - 1)]
         cache = self.snapshots[-1].copy()
         self.computed = len(ids) - cache.length
@@ -78,26 +78,26 @@ def generate(
 def steps(
     model: KimiK3,
     ids: Tensor,
-    given: Sequence[int] = (),
+    continuation: Sequence[int] = (),
     tokens: int = 0,
     sampling: Sampling | None = None,
     images: Images | None = None,
 ) -> Iterator[tuple[int, Tensor]]:
     """Read a prompt [T] at once, then go on token by token: each with the logits [vocab] of its step.
 
-    First the ids `given`, then `tokens` chosen ones. ValueError as in `generate`.
+    First the ids of `continuation`, then `tokens` chosen ones. ValueError as in `generate`.
     """
-    sampling, cache, seen = sampling or Sampling(), model.new_cache(), ids.tolist()
+    sampling, cache, all_ids = sampling or Sampling(), model.new_cache(), ids.tolist()
     logits = model(ids[None], cache, images=images)[0, -1]
-    for n in range(len(given) + tokens):
+    for n in range(len(continuation) + tokens):
         if n:
-            logits = model(torch.tensor([seen[-1:]]), cache)[0, -1]
-        if n < len(given):
-            new = given[n]
+            logits = model(torch.tensor([all_ids[-1:]]), cache)[0, -1]
+        if n < len(continuation):
+            new = continuation[n]
         else:
-            _refuse_bad(model, torch.tensor([seen]), logits, images)
-            new = choose(logits, sampling, sampling.generator(len(seen)))
-        seen.append(new)
+            _refuse_bad(model, torch.tensor([all_ids]), logits, images)
+            new = choose(logits, sampling, sampling.generator(len(all_ids)))
+        all_ids.append(new)
         yield new, logits
 
 

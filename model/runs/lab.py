@@ -26,34 +26,34 @@ def lab(
 ) -> Run:
     """Run a prompt, text or ids, through a model by name or a loaded one; an empty prompt is its first token.
 
-    Only what `views` read is kept. `interventions` change the pass; `sources` are runs to patch
+    Only what `views` read is recorded. `interventions` edit the pass; `sources` are runs to patch
     from, by the name that interventions use: traces, or prompts that are run for it.
     """
-    named = isinstance(model, str)
-    loaded = load(model) if named else model
-    tokenizer = _tokenizer(model, loaded.config.vocab) if named else None
+    by_name = isinstance(model, str)
+    loaded = load(model) if by_name else model
+    tokenizer = _tokenizer(model, loaded.config.vocab) if by_name else None
     ids = _ids(prompt, tokenizer, loaded)
-    changes = tuple(interventions)
-    traced = sources_of(loaded, tokenizer, changes, sources or {})
-    seen = observe(loaded, ids, views, edits(loaded.config, changes, traced))
+    interventions = tuple(interventions)
+    traced = sources_of(loaded, tokenizer, interventions, sources or {})
+    observed = observe(loaded, ids, views, edits(loaded.config, interventions, traced))
     return Run(
-        **vars(seen.trace),
+        **vars(observed.trace),
         model=loaded,
-        name=(model if named else "model") + (", changed" if changes else ""),
-        random_weights=model in PRESETS if named else None,
-        token_texts=token_texts(tokenizer, seen.trace.ids),
-        points=seen.points,
+        name=(model if by_name else "model") + (", changed" if interventions else ""),
+        random_weights=model in PRESETS if by_name else None,
+        token_texts=token_texts(tokenizer, observed.trace.ids),
+        points=observed.points,
     )
 
 
 def sources_of(
     model: KimiK3,
     tokenizer: Tokenizer | None,
-    changes: Iterable[Intervention],
+    interventions: Iterable[Intervention],
     sources: Mapping[str, Trace | str],
 ) -> dict[str, Trace]:
-    """Traces to patch from; of a prompt, with the points that the changes take from it."""
-    needed = source_points(model.config, changes)
+    """Traces to patch from; of a prompt, with the hook points that the interventions take from it."""
+    needed = source_points(model.config, interventions)
     return {
         name: trace(model, _ids(source, tokenizer, model), needed.get(name, []))
         if isinstance(source, str)
@@ -63,7 +63,7 @@ def sources_of(
 
 
 def _tokenizer(name: str, vocab: int) -> Tokenizer | None:
-    """None when the tokens of this model have no text here."""
+    """None when the tokens of this model have no text."""
     try:
         return tokenizer_of(name, vocab)
     except ValueError:

@@ -28,7 +28,9 @@ from k3scope.model.tracing import trace as plain_trace
 class Run(MeasuredTrace):
     """A forward pass that shows itself: `routing`, `kda`, `attention`, `depth`, `logit_lens`."""
 
-    points: dict[str, Statistics] | None = None  # of every point, when the trace has not kept them all
+    points: dict[str, Statistics] | None = (
+        None  # of every hook point, when the trace has not recorded them all
+    )
 
     @cached_property
     def routing(self) -> RoutingView:
@@ -82,7 +84,7 @@ class Run(MeasuredTrace):
             raise ValueError(f"the picture of {view} shows every token: there is none to choose")
         return shown.picture(layer, head)
 
-    def against(self, other: Trace) -> RunDifference:
+    def difference_from(self, other: Trace) -> RunDifference:
         """What is different in another run, where both have the same tokens."""
         return difference(self, other)
 
@@ -96,9 +98,9 @@ class Run(MeasuredTrace):
 
 
 def trace(model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None, images=None) -> Run:
-    """`model.trace.trace` whose result also shows itself, as far as it kept `points`."""
-    found = plain_trace(model, ids, points, edits, on_point, images)
-    return Run(**vars(found), model=model, token_texts=token_texts(None, found.ids))
+    """`tracing.trace` whose result also shows itself, as far as it recorded `points`."""
+    plain = plain_trace(model, ids, points, edits, on_point, images)
+    return Run(**vars(plain), model=model, token_texts=token_texts(None, plain.ids))
 
 
 def token_texts(tokenizer: Tokenizer | None, ids: Tensor) -> list[str]:

@@ -1,7 +1,7 @@
 """Byte-level BPE: the tokenizer of the trained small model, in plain Python.
 
-Text is split into pieces (a word with the space before it, one digit, a run of newlines, ...), and inside a
-piece the earliest learned pair of neighbours is merged first, until none is left.
+Text is split into pre-tokens (a word with the space before it, one digit, a run of newlines, ...), and inside
+one the earliest learned pair of neighbours is merged first, until none is left.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from k3scope.model.tokenizers.tokenizer import Tokenizer
 
-# every character is in exactly one piece, so any string round-trips
+# every character is in exactly one pre-token, so any string round-trips
 SPLIT = re.compile(r"\d| ?[^\W\d_]+|\n+| +(?! [^\W\d_])|[^\S\n ]|_+| ?[^\w\s]+", re.UNICODE)
 
 
@@ -43,13 +43,13 @@ class BpeTokenizer(Tokenizer):
         Path(path).write_text(f'{{"specials": {json.dumps(list(self.specials))},\n"merges": [\n{pairs}]}}\n')
 
     def plain(self, text: str) -> list[int]:
-        return [i for piece in SPLIT.findall(text) for i in self._merged(piece)]
+        return [i for pretoken in SPLIT.findall(text) for i in self._merged(pretoken)]
 
     def raw(self, i: int) -> bytes:
         return self._raw[i]
 
-    def _merge(self, piece: str) -> tuple[int, ...]:
-        ids = list(piece.encode("utf-8", "surrogatepass"))
+    def _merge(self, pretoken: str) -> tuple[int, ...]:
+        ids = list(pretoken.encode("utf-8", "surrogatepass"))
         while len(ids) > 1:
             first = min(self._rank.get(pair, self.vocab) for pair in pairwise(ids))
             if first == self.vocab:

@@ -46,7 +46,7 @@ class TiktokenTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, folder: str | Path) -> "TiktokenTokenizer":
-        """Read the ranks and the names of special tokens. ValueError says what is wrong with them."""
+        """Read the ranks and the names of special tokens. ValueError names what is wrong with them."""
         folder = Path(folder)
         ranks = read_ranks(folder / FILE)
         config = _config(folder / "tokenizer_config.json")
@@ -88,9 +88,9 @@ def _config(path: Path) -> dict:
 
 def _specials(config: dict, first: int) -> dict[str, int]:
     """Names of the reserved ids; one that has none is called by its number."""
-    given = config.get("added_tokens_decoder", {})
+    added = config.get("added_tokens_decoder", {})
     names = {}
     for i in range(first, first + RESERVED):
-        entry = given.get(str(i), {})
+        entry = added.get(str(i), {})
         names[entry.get("content", f"<|reserved_token_{i}|>")] = i
     return names

@@ -23,7 +23,7 @@ class Token:
 
     @property
     def part(self) -> bool:
-        """Whether these bytes are no whole characters: only together with their neighbours are they text."""
+        """Whether these bytes are no complete characters: only with their neighbours are they text."""
         try:
             self.raw.decode()
         except UnicodeDecodeError:
@@ -49,11 +49,11 @@ class Tokenizer:
         """Ids of `text`. Names of special tokens in it are plain text unless `specials` is set."""
         if not specials:
             return self.plain(text)
-        ids, at = [], 0
+        ids, end = [], 0
         for match in self._special.finditer(text):
-            ids += [*self.plain(text[at : match.start()]), self.specials[match[0]]]
-            at = match.end()
-        return ids + self.plain(text[at:])
+            ids += [*self.plain(text[end : match.start()]), self.specials[match[0]]]
+            end = match.end()
+        return ids + self.plain(text[end:])
 
     def decode(self, ids: list[int]) -> str:
         """The text of `ids`; bytes that are not UTF-8 become U+FFFD. ValueError for an id out of range."""
@@ -88,7 +88,7 @@ class Tokenizer:
 
 
 def printable(raw: bytes) -> str:
-    """Bytes as one line of visible text; what is not text is spelled \\x.. byte by byte."""
+    """Bytes as one line of visible text; what is not text is written \\x.. byte by byte."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:

@@ -46,11 +46,11 @@ def histogram_bias(counts: Tensor, bias: Tensor, top_k: int) -> Tensor:
     tokens = counts[0].sum()
     q = tokens * top_k / experts
     cumulative = counts.cumsum(1)
-    at = (cumulative >= torch.ceil(q)).int().argmax(1, keepdim=True)  # first bin that reaches the quantile
-    here = counts.gather(1, at).double()
-    below = cumulative.gather(1, at).double() - here
-    inside = ((q - below) / here.clamp(min=1)).clamp(0, 1)
-    target = (low + (at + inside) * width)[:, 0]
+    bin = (cumulative >= torch.ceil(q)).int().argmax(1, keepdim=True)  # first bin that reaches the quantile
+    inside_bin = counts.gather(1, bin).double()
+    below = cumulative.gather(1, bin).double() - inside_bin
+    inside = ((q - below) / inside_bin.clamp(min=1)).clamp(0, 1)
+    target = (low + (bin + inside) * width)[:, 0]
     return (target - target.mean()).to(bias.dtype)
 
 

@@ -18,30 +18,30 @@ def compressed(data: bytes) -> dict[str, float]:
 def byte_models(train: bytes, held: bytes) -> dict[str, float]:
     """Bits per byte of held-out text under byte models of each order, counted on `train`.
 
-    Witten-Bell: what a context has not seen is left to the next shorter context; the last resort is uniform.
+    Witten-Bell: what a context has no count of is left to the next shorter one; the last resort is uniform.
     """
-    seen, read = (np.frombuffer(data, dtype=np.uint8).astype(np.uint64) for data in (train, held))
+    counted, read = (np.frombuffer(data, dtype=np.uint8).astype(np.uint64) for data in (train, held))
     probability = np.full(len(read), 1 / 256)
-    found = {}
+    bits = {}
     for order in range(max(ORDERS) + 1):
-        probability[order:] = _interpolated(seen, read, order, probability[order:])
+        probability[order:] = _interpolated(counted, read, order, probability[order:])
         if order in ORDERS:
-            found[f"order {order}"] = float(-np.log2(probability[read != 0]).mean())
-    return found
+            bits[f"order {order}"] = float(-np.log2(probability[read != 0]).mean())
+    return bits
 
 
-def _interpolated(seen: np.ndarray, read: np.ndarray, order: int, shorter: np.ndarray) -> np.ndarray:
+def _interpolated(counted: np.ndarray, read: np.ndarray, order: int, shorter: np.ndarray) -> np.ndarray:
     """(count(hc) + kinds(h) p(c | shorter h)) / (count(h) + kinds(h)) at every byte that has a context."""
-    grams, counts = np.unique(_grams(seen, order + 1), return_counts=True)
+    grams, counts = np.unique(_grams(counted, order + 1), return_counts=True)
     contexts, first, kinds = np.unique(grams >> np.uint64(8), return_index=True, return_counts=True)
     totals = np.add.reduceat(counts, first)
-    asked = _grams(read, order + 1)
-    count = _looked_up(grams, counts, asked)
-    total = _looked_up(contexts, totals, asked >> np.uint64(8))
-    kind = _looked_up(contexts, kinds, asked >> np.uint64(8))
-    known = total > 0
+    queries = _grams(read, order + 1)
+    count = _looked_up(grams, counts, queries)
+    total = _looked_up(contexts, totals, queries >> np.uint64(8))
+    kind = _looked_up(contexts, kinds, queries >> np.uint64(8))
+    has_context = total > 0
     mixed = (count + kind * shorter) / np.maximum(total + kind, 1)
-    return np.where(known, mixed, shorter)
+    return np.where(has_context, mixed, shorter)
 
 
 def _grams(data: np.ndarray, length: int) -> np.ndarray:
@@ -53,6 +53,6 @@ def _grams(data: np.ndarray, length: int) -> np.ndarray:
     return total
 
 
-def _looked_up(keys: np.ndarray, values: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-    return np.where(keys[at] == asked, values[at], 0)
+def _looked_up(keys: np.ndarray, values: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    index = np.minimum(np.searchsorted(keys, queries), len(keys) - 1)
+    return np.where(keys[index] == queries, values[index], 0)

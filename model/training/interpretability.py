@@ -12,7 +12,7 @@ from k3scope.model.tracing import Trace, trace
 from k3scope.model.training import tasks
 from k3scope.model.training.evaluation import spread
 
-OFTEN = 20  # a token must occur so often for its mean to be told
+OFTEN = 20  # a token must occur so often for its mean to be reported
 TASKS = 60  # held-out tasks of each kind
 SEED = 900_000  # far from the seeds of the corpus
 
@@ -25,45 +25,45 @@ def experts(model: KimiK3, windows: dict[str, Tensor]) -> dict:
         for point, index in run.values.items():
             row = torch.bincount(index.flatten(), minlength=model.config.experts).double()
             counts.setdefault(point.split(".")[3], []).append((row / row.sum()).numpy())
-    found = {}
+    results = {}
     for layer, rows in counts.items():
         shares = np.stack(rows)  # [domains, experts]
         top = np.unravel_index(shares.argmax(), shares.shape)
-        found[layer] = {
+        results[layer] = {
             "mutual_information": round(_mutual_information(shares), 3),
             "largest_share": round(float(shares[top] * model.config.experts), 2),
             "of": [list(windows)[top[0]], int(top[1])],
             "least_used": round(float(shares.mean(0).min() * model.config.experts), 2),
         }
-    return found
+    return results
 
 
 def half_lives(model: KimiK3, windows: dict[str, Tensor]) -> dict:
     """By KDA layer: 10, 50, 90 % of the channels' median half-lives, and the variation over tokens."""
     points = [p for p, _ in model.named_modules() if p.endswith("self_attn.decay")]
     ids = torch.cat([w[:1, :-1] for w in windows.values()])
-    found = {}
+    results = {}
     for point, decay in trace(model, ids, points).values.items():
         flat = decay.flatten(0, 1)
         variation = (flat.std(0) / -flat.mean(0)).mean()
-        found[point.split(".")[3]] = {"half_lives": spread(flat), "variation": round(variation.item(), 2)}
-    return found
+        results[point.split(".")[3]] = {"half_lives": spread(flat), "variation": round(variation.item(), 2)}
+    return results
 
 
 def resets(model: KimiK3, tokenizer, windows: dict[str, Tensor]) -> dict:
     """By KDA layer: the tokens that wipe most of the memory, each with its multiple of the mean log-decay."""
     points = [p for p, _ in model.named_modules() if p.endswith("self_attn.decay")]
     ids = torch.cat([w[:, :-1] for w in windows.values()])
-    seen = torch.bincount(ids.flatten(), minlength=model.config.vocab)
-    found = {}
+    occurrences = torch.bincount(ids.flatten(), minlength=model.config.vocab)
+    results = {}
     for point, decay in trace(model, ids, points).values.items():
         wiped = -decay.mean((-1, -2)).flatten().double()  # [B * T]
         sums = torch.zeros(model.config.vocab, dtype=torch.float64).index_add_(0, ids.flatten(), wiped)
-        share = torch.where(seen >= OFTEN, sums / seen.clamp(min=1) / wiped.mean(), 0)
+        share = torch.where(occurrences >= OFTEN, sums / occurrences.clamp(min=1) / wiped.mean(), 0)
         best = share.topk(6)
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        found[point.split(".")[3]] = {tokenizer.token(i).text: round(x, 2) for i, x in pairs}
-    return found
+        results[point.split(".")[3]] = {tokenizer.token(i).text: round(x, 2) for i, x in pairs}
+    return results
 
 
 def mixes(model: KimiK3, windows: dict[str, Tensor]) -> dict:
@@ -86,12 +86,12 @@ def logit_lens(model: KimiK3, ids: Tensor) -> list[float]:
 
 def ablations(model: KimiK3, ids: Tensor) -> dict[str, float]:
     """Nats per token with the attention of one kind silenced in all layers."""
-    found = {"none": _nats(trace(model, ids[:, :-1], []).logits, ids)}
+    nats = {"none": _nats(trace(model, ids[:, :-1], []).logits, ids)}
     for kind in ("kda", "mla"):
         layers = [i for i, k in enumerate(model.config.kinds) if k == kind]
         edits = {f"language_model.model.layers.{i}.self_attn": torch.zeros_like for i in layers}
-        found[kind] = _nats(trace(model, ids[:, :-1], [], edits).logits, ids)
-    return found
+        nats[kind] = _nats(trace(model, ids[:, :-1], [], edits).logits, ids)
+    return nats
 
 
 def evened(model: KimiK3, ids: Tensor) -> dict[str, float]:
@@ -105,16 +105,16 @@ def evened(model: KimiK3, ids: Tensor) -> dict[str, float]:
 
 def answers(model: KimiK3, tokenizer, make, mark: str) -> float:
     """Share of answer tokens that the model holds likeliest; an answer is what follows `mark`."""
-    right = asked = 0
+    right = total = 0
     for seed in range(TASKS):
         text = make(Random(SEED + seed))
         head, _, _ = text.partition(" ? " if mark == "=" else "What does")
         ids = tokenizer.encode(text)
-        wanted = _answer_positions(tokenizer, ids, len(head.encode()), mark)
+        positions = _answer_positions(tokenizer, ids, len(head.encode()), mark)
         logits = _logits(model, ids)
-        right += sum(int(logits[i].argmax()) == ids[i] for i in wanted)
-        asked += len(wanted)
-    return round(right / asked, 3)
+        right += sum(int(logits[i].argmax()) == ids[i] for i in positions)
+        total += len(positions)
+    return round(right / total, 3)
 
 
 def induction(model: KimiK3, tokenizer, repeated) -> dict:
@@ -138,10 +138,10 @@ def answering_head(model: KimiK3, tokenizer) -> dict:
     runs = []
     for seed in range(TASKS // 3):
         ids = tokenizer.encode(tasks.keyvalue(Random(SEED + seed), once=True))
-        signs = [i for i, piece in enumerate(tokenizer.tokens(ids)) if piece.text == "="]
-        told = {ids[i - 1]: i + 1 for i in reversed(signs)}
+        signs = [i for i, token in enumerate(tokenizer.tokens(ids)) if token.text == "="]
+        answer_of = {ids[i - 1]: i + 1 for i in reversed(signs)}
         at = torch.tensor(signs[len(signs) // 2 :])
-        runs.append((_attention(model, ids), at, torch.tensor([told[ids[i - 1]] for i in at])))
+        runs.append((_attention(model, ids), at, torch.tensor([answer_of[ids[i - 1]] for i in at])))
     return _best_head(runs)
 
 
@@ -189,9 +189,9 @@ def _mutual_information(shares: np.ndarray) -> float:
 def _answer_positions(tokenizer, ids: list[int], head: int, mark: str) -> list[int]:
     """Tokens of the answers: digits after "=", or the two words between "? The" and the full stop."""
     positions, read, inside = [], 0, False
-    for i, piece in enumerate(tokenizer.tokens(ids)):
-        read += len(piece.raw)
-        text = piece.raw.decode("utf-8", "replace")
+    for i, token in enumerate(tokenizer.tokens(ids)):
+        read += len(token.raw)
+        text = token.raw.decode("utf-8", "replace")
         if read <= head:
             continue
         if text.strip() == mark:

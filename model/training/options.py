@@ -14,7 +14,7 @@ from k3scope.model.config import Config
 from k3scope.model.tokenizers.bpe import BpeTokenizer
 from k3scope.model.training.recipes import RECIPES
 
-KEPT = "options.jsonl"  # in OUT: a line for every start
+OPTIONS_LOG = "options.jsonl"  # in OUT: a line for every start
 
 
 def read(about: str) -> argparse.Namespace:
@@ -31,8 +31,8 @@ def read(about: str) -> argparse.Namespace:
 def keep(options: argparse.Namespace) -> None:
     """Note in OUT how it was started."""
     options.out.mkdir(parents=True, exist_ok=True)
-    with (options.out / KEPT).open("a") as kept:
-        kept.write(json.dumps(vars(options), default=str) + "\n")
+    with (options.out / OPTIONS_LOG).open("a") as log:
+        log.write(json.dumps(vars(options), default=str) + "\n")
 
 
 def has_state(out: Path) -> bool:
@@ -67,16 +67,16 @@ def _parser(about: str) -> argparse.ArgumentParser:
         description=about,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_places(parser)
+    _add_folders(parser)
     _add_course(parser)
     return parser
 
 
-def _add_places(parser: argparse.ArgumentParser) -> None:
-    def folder(name: str, text: str, **given) -> None:
-        parser.add_argument(name, type=Path, metavar="FOLDER", help=text, **given)
+def _add_folders(parser: argparse.ArgumentParser) -> None:
+    def folder(name: str, text: str, **options_of_argument) -> None:
+        parser.add_argument(name, type=Path, metavar="FOLDER", help=text, **options_of_argument)
 
-    folder("--corpus", "what model.training.corpus has built (required)", required=True)
+    folder("--corpus", "what k3scope.model.training.corpus has built (required)", required=True)
     folder("--out", "for state, log and weights; a run in it goes on (required)", required=True)
     folder("--from", "checkpoint to start from (default: new random weights)", dest="start")
     parser.add_argument(
@@ -91,7 +91,7 @@ def _add_course(parser: argparse.ArgumentParser) -> None:
         help_text = f"{text} (default: %(default)s)"
         parser.add_argument(name, type=kind, default=default, metavar=meta, help=help_text)
 
-    option("--model", _named, "k3-tiny", f"what to train: {', '.join(RECIPES)}")
+    option("--model", _model_name, "k3-tiny", f"what to train: {', '.join(RECIPES)}")
     phases = "; ".join(f"{name} has {', '.join(recipe.phases)}" for name, recipe in RECIPES.items())
     option("--phase", str, "main", f"which mix of texts; {phases}")
     option("--steps", _COUNT, 1_000_000, "the run ends at this step")
@@ -103,14 +103,14 @@ def _add_course(parser: argparse.ArgumentParser) -> None:
     option("--seed", _SEED, 0, "of new weights and of the order of the texts")
 
 
-def _named(name: str) -> str:
+def _model_name(name: str) -> str:
     if name not in RECIPES:
         raise argparse.ArgumentTypeError(f"expected one of {', '.join(RECIPES)}, not {name}")
     return name
 
 
 def _check(options: argparse.Namespace) -> None:
-    """ValueError says what cannot be; --from is filled in when a run goes on."""
+    """ValueError names what cannot be; --from is filled in when a run goes on."""
     recipe, last = RECIPES[options.model], _last(options.out)
     if options.phase not in recipe.phases:
         expected = ", ".join(recipe.phases)
@@ -129,8 +129,8 @@ def _last(out: Path) -> dict:
     """How the run in a folder was last started; empty when there is none."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out}: expected a folder, not a file")
-    kept = out / KEPT
-    return json.loads(kept.read_text().splitlines()[-1]) if kept.exists() else {}
+    log = out / OPTIONS_LOG
+    return json.loads(log.read_text().splitlines()[-1]) if log.exists() else {}
 
 
 def _check_corpus(corpus: Path, domains: set[str]) -> None:
@@ -150,9 +150,9 @@ def _check_tokenizer(file: Path, config: Config) -> None:
         raise ValueError(f"--tokenizer {file} has {vocab:,} ids; the model knows {config.vocab:,}")
 
 
-def _same_start(options: argparse.Namespace, kept: str | None) -> Path | None:
-    """Where the run in OUT began; a --from that is given must say the same."""
-    begun = Path(kept) if kept else None
+def _same_start(options: argparse.Namespace, recorded: str | None) -> Path | None:
+    """Where the run in OUT began; a --from that is passed must be the same."""
+    begun = Path(recorded) if recorded else None
     if options.start and (not begun or options.start.resolve() != begun.resolve()):
         raise ValueError(
             f"{options.out} holds a run that began from {begun or 'new weights'}, not from {options.start}; "
@@ -162,13 +162,13 @@ def _same_start(options: argparse.Namespace, kept: str | None) -> Path | None:
 
 
 def _check_start(start: Path, name: str) -> None:
-    folder, wanted = folder_of(str(start)), RECIPES[name].config
+    folder, config = folder_of(str(start)), RECIPES[name].config
     if not folder.is_dir():
         raise ValueError(f"--from {start}: no such folder; expected a checkpoint")
     checkpoint = open_checkpoint(folder)
     if checkpoint.missing:
         raise ValueError(checkpoint.problem())
-    pairs = [(f.name, getattr(checkpoint.config, f.name), getattr(wanted, f.name)) for f in fields(wanted)]
+    pairs = [(f.name, getattr(checkpoint.config, f.name), getattr(config, f.name)) for f in fields(config)]
     if other := [f"{field} {has}, not {wants}" for field, has, wants in pairs if has != wants]:
         more = f"; {len(other) - 3} more differ" if len(other) > 3 else ""
         raise ValueError(f"--from {start} has other sizes than {name}: {'; '.join(other[:3])}{more}")

@@ -3,7 +3,7 @@
 python -m k3scope.model.training.report --corpus FOLDER --model FOLDER
 
 Writes one JSON file: bits per byte of every domain beside simple baselines on the same bytes, and what can be
-seen inside, beside the same figures of the untrained model.
+measured inside, beside the same figures of the untrained model.
 """
 
 import argparse
@@ -58,8 +58,8 @@ def narrative(model: KimiK3, tokenizer: BpeTokenizer) -> dict:
     data = (Path(__file__).parent / "narrative.txt").read_bytes()
     ids = tokenizer.encode(data.decode())
     bits = bits_per_byte(text_losses(model, ids, WINDOW), torch.tensor(ids), token_bytes(tokenizer))
-    found = {"bytes": len(data), "tokens": len(ids), "model": bits} | compressed(data)
-    return {name: round(value, 3) for name, value in found.items()}
+    results = {"bytes": len(data), "tokens": len(ids), "model": bits} | compressed(data)
+    return {name: round(value, 3) for name, value in results.items()}
 
 
 def _text(corpus: Path, domain: str, model: KimiK3, tokenizer: BpeTokenizer) -> dict:
@@ -69,24 +69,24 @@ def _text(corpus: Path, domain: str, model: KimiK3, tokenizer: BpeTokenizer) -> 
     ids = [tokenizer.encode(document) for document in documents]
     losses = torch.cat([text_losses(model, part, WINDOW) for part in ids])
     targets = torch.tensor([i for part in ids for i in part])
-    seen, read = (SEPARATOR.join(texts).encode() for texts in (train.split(DOCUMENT), documents))
-    found = {"bytes": len(read) - read.count(0), "tokens": len(targets)}
-    found["model"] = bits_per_byte(losses, targets, token_bytes(tokenizer))
-    found |= compressed(read) | byte_models(seen, read)
-    found = {name: round(value, 3) for name, value in found.items()}
-    print(domain, found, flush=True)
-    return found
+    training_text, read = (SEPARATOR.join(texts).encode() for texts in (train.split(DOCUMENT), documents))
+    results = {"bytes": len(read) - read.count(0), "tokens": len(targets)}
+    results["model"] = bits_per_byte(losses, targets, token_bytes(tokenizer))
+    results |= compressed(read) | byte_models(training_text, read)
+    results = {name: round(value, 3) for name, value in results.items()}
+    print(domain, results, flush=True)
+    return results
 
 
 def _cut(documents: list[str]) -> list[str]:
     """The first documents, `BYTES` in all."""
-    kept, left = [], BYTES
+    first, left = [], BYTES
     for document in documents:
-        kept.append(document.encode()[:left].decode("utf-8", "ignore"))
-        left -= len(kept[-1].encode())
+        first.append(document.encode()[:left].decode("utf-8", "ignore"))
+        left -= len(first[-1].encode())
         if left < 4:  # less than a character may need
             break
-    return [document for document in kept if document]
+    return [document for document in first if document]
 
 
 def _inside(model: KimiK3, tokenizer: BpeTokenizer, windows: dict, plainest: str) -> dict:
@@ -122,5 +122,5 @@ if __name__ == "__main__":
     options = parser.parse_args()
     trained = load(options.model, torch.float32)
     tokenizer = BpeTokenizer.load(MODELS / "k3-tiny" / "tokenizer.json")
-    found = report(options.corpus, trained, tokenizer)
-    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    measurements = report(options.corpus, trained, tokenizer)
+    options.out.write_text(json.dumps(measurements, indent=1) + "\n")

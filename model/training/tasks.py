@@ -20,11 +20,11 @@ def recall(random: Random, times: int = 3) -> str:
     """Who has what, then questions about it: each so many times, never twice before all others."""
     people = random.sample(PEOPLE["f"] + PEOPLE["m"], random.randint(2, 6))
     things = [f"{random.choice(_adjectives())} {random.choice(_nouns('objects'))}" for _ in people]
-    told = " ".join(f"{who} has the {what}." for who, what in zip(people, things, strict=True))
-    asked = [
+    statements = " ".join(f"{who} has the {what}." for who, what in zip(people, things, strict=True))
+    questions = [
         pair for _ in range(times) for pair in random.sample([*zip(people, things, strict=True)], len(people))
     ]
-    return f"Now {told} " + " ".join(f"What does {who} have? The {what}." for who, what in asked)
+    return f"Now {statements} " + " ".join(f"What does {who} have? The {what}." for who, what in questions)
 
 
 def keyvalue(random: Random, once: bool = False) -> str:
@@ -32,10 +32,10 @@ def keyvalue(random: Random, once: bool = False) -> str:
     keys = random.sample(_LETTERS, random.randint(2, 8))
     table = {key: random.randint(10, 99) for key in keys}
     if once:
-        asked = random.sample(keys, len(keys))
+        queries = random.sample(keys, len(keys))
     else:
-        asked = [random.choice(keys) for _ in range(random.randint(8, 24))]
-    pairs = ("; ".join(f"{key}={table[key]}" for key in some) for some in (keys, asked))
+        queries = [random.choice(keys) for _ in range(random.randint(8, 24))]
+    pairs = ("; ".join(f"{key}={table[key]}" for key in some) for some in (keys, queries))
     return "let " + " ? ".join(pairs)
 
 
@@ -43,8 +43,8 @@ def lookup(random: Random) -> str:
     """Words bound to words, then looked up in another order, several times."""
     words = random.sample(vocabulary(), 2 * random.randint(2, 10))
     pairs = [" ".join(pair) for pair in zip(words[::2], words[1::2], strict=True)]
-    asked = [pair for _ in range(4) for pair in random.sample(pairs, len(pairs))]
-    return f" {' '.join(pairs)} ? {' '.join(asked)}"
+    queries = [pair for _ in range(4) for pair in random.sample(pairs, len(pairs))]
+    return f" {' '.join(pairs)} ? {' '.join(queries)}"
 
 
 def copying(random: Random) -> str:
@@ -130,8 +130,8 @@ def nonsense(random: Random, count: int) -> list[str]:
 def vocabulary() -> list[str]:
     """Words and beginnings of words that are one id of the shipped tokenizer."""
     tokenizer = BpeTokenizer.load(MODELS / "k3-tiny" / "tokenizer.json")
-    pieces = [tokenizer.token(i).text for i in range(tokenizer.vocab)]
-    return sorted({p[1:] for p in pieces if re.fullmatch(r" [^\W\d_]+", p)})
+    tokens = [tokenizer.token(i).text for i in range(tokenizer.vocab)]
+    return sorted({p[1:] for p in tokens if re.fullmatch(r" [^\W\d_]+", p)})
 
 
 def _nouns(kind: str) -> list[str]:

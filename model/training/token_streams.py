@@ -40,20 +40,20 @@ class Stream:
 
 
 def streams(corpus: Path, tokenizer: BpeTokenizer, part: str, domains: Collection[str]) -> dict[str, Stream]:
-    """The streams of some texts of a corpus; encoded once and kept beside the text."""
-    found = {}
+    """The streams of some texts of a corpus; encoded once and stored beside the text."""
+    by_domain = {}
     for domain in sorted(domains):
         path = corpus / "text" / f"{domain}.{part}.txt"
-        kept = path.with_suffix(".npy")
-        if not kept.exists() or kept.stat().st_mtime < path.stat().st_mtime:
+        encoded = path.with_suffix(".npy")
+        if not encoded.exists() or encoded.stat().st_mtime < path.stat().st_mtime:
             documents = path.read_text().split(DOCUMENT)
             bos = tokenizer.specials["[BOS]"]
             ids = [i for document in documents for i in (bos, *tokenizer.encode(document))]
-            np.save(kept, np.array(ids, dtype=np.uint16))
+            np.save(encoded, np.array(ids, dtype=np.uint16))
         separators = path.read_bytes().count(DOCUMENT.encode()) * len(DOCUMENT.encode())
         bos = tokenizer.specials["[BOS]"]
-        found[domain] = Stream(np.load(kept), bos, path.stat().st_size - separators)
-    return found
+        by_domain[domain] = Stream(np.load(encoded), bos, path.stat().st_size - separators)
+    return by_domain
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ class DataMix:
         return torch.from_numpy(np.stack(drawn))
 
 
-def held_out(found: dict[str, Stream], rows: int, length: int) -> dict[str, Tensor]:
+def held_out(streams: dict[str, Stream], rows: int, length: int) -> dict[str, Tensor]:
     """Evenly spaced windows [rows, length + 1] of each held-out stream."""
-    places = {d: np.linspace(0, len(s.ids) - length - 1, rows).astype(int) for d, s in found.items()}
+    starts = {d: np.linspace(0, len(s.ids) - length - 1, rows).astype(int) for d, s in streams.items()}
     return {
-        domain: torch.from_numpy(np.stack([found[domain].window(at, length + 1) for at in at_]))
-        for domain, at_ in places.items()
+        domain: torch.from_numpy(np.stack([streams[domain].window(start, length + 1) for start in positions]))
+        for domain, positions in starts.items()
     }

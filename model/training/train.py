@@ -70,7 +70,7 @@ def _trainer(options: argparse.Namespace, workers: Workers) -> Trainer:
     tokenizer = BpeTokenizer.load(options.tokenizer)
     recipe = RECIPES[options.model]
     phase = recipe.phases[options.phase]
-    found = workers.in_turn(lambda: streams(options.corpus, tokenizer, "train", phase.shares))
+    training_streams = workers.in_turn(lambda: streams(options.corpus, tokenizer, "train", phase.shares))
     settings = Settings(
         phase.rows, phase.length, options.steps, options.minutes,
         Schedule(options.rate, max(1, options.warmup), options.decay),  # over one step is none
@@ -78,7 +78,9 @@ def _trainer(options: argparse.Namespace, workers: Workers) -> Trainer:
     )  # fmt: skip
     anew = has_state(options.out) or not options.start
     model = initial_model(recipe, options.seed) if anew else load(str(options.start), torch.float32)
-    trainer = Trainer(model, DataMix(found, phase.shares, options.seed), settings, options.out, workers)
+    trainer = Trainer(
+        model, DataMix(training_streams, phase.shares, options.seed), settings, options.out, workers
+    )
     trainer.restore()
     if workers.first:
         windows = held_out(streams(options.corpus, tokenizer, "held", recipe.domains), 4, 256)

@@ -58,7 +58,7 @@ class Trainer:
     def run(self) -> None:
         """Train to the end of the settings; saves on the way and at the end."""
         saved = before = time.monotonic()
-        self.told = self.tokens, self.seconds
+        self.reported = self.tokens, self.seconds
         ended = self._finished()
         while not ended:
             self.train_step()
@@ -83,8 +83,8 @@ class Trainer:
         self.rate = s.schedule.at(self.step, self.workers.agree(self.progress))
         set_rate(self.adam, self.rate)
         ids = self.mix.batch(self.step, self.workers.rank, s.rows, s.length)
-        wanted = [path + "gate." + point for path in self.gates for point in ("scores", "topk_idx")]
-        with record(wanted) as seen:
+        points = [path + "gate." + point for path in self.gates for point in ("scores", "topk_idx")]
+        with record(points) as values:
             logits = self.model(ids[:, :-1])
         loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
         loss.backward()
@@ -93,19 +93,19 @@ class Trainer:
         self.norm = torch.nn.utils.clip_grad_norm_(trained, 1.0).item()
         self.adam.step()
         self.adam.zero_grad()
-        self._balance(seen)
+        self._balance(values)
         self.step += 1
         self.tokens += ids[:, 1:].numel() * self.workers.count
         self.loss = loss.item() if self.loss is None else 0.97 * self.loss + 0.03 * loss.item()
 
     @torch.no_grad()
-    def _balance(self, seen: dict[str, Tensor]) -> None:
+    def _balance(self, values: dict[str, Tensor]) -> None:
         """Move every router's bias towards the quantiles of this step's scores, over all workers."""
         counts = {}
         for path, gate in self.gates.items():
-            scores, bias = seen[path + "gate.scores"].flatten(0, 1), gate.e_score_correction_bias
+            scores, bias = values[path + "gate.scores"].flatten(0, 1), gate.e_score_correction_bias
             margins = histogram(scores, bias, gate.c.top_k)
-            chosen = torch.bincount(seen[path + "gate.topk_idx"].flatten(), minlength=gate.c.experts)
+            chosen = torch.bincount(values[path + "gate.topk_idx"].flatten(), minlength=gate.c.experts)
             counts[path] = torch.cat([margins, chosen[:, None]], 1)
         self.workers.add(list(counts.values()))
         for path, gate in self.gates.items():
@@ -130,12 +130,12 @@ class Trainer:
                 line |= self.evaluation.measure(self.model)
             with (self.out / "log.jsonl").open("a") as log:
                 log.write(json.dumps(line) + "\n")
-            self._tell(line)
+            self._print(line)
 
-    def _tell(self, line: dict) -> None:
+    def _print(self, line: dict) -> None:
         """A line of the log for the terminal, with the speed since the last one."""
-        tokens, seconds = self.told
-        self.told = self.tokens, self.seconds
+        tokens, seconds = self.reported
+        self.reported = self.tokens, self.seconds
         speed = (self.tokens - tokens) / max(self.seconds - seconds, 1e-9)
         print(
             f"step {self.step:,}  {self.tokens:,} tokens  {speed:,.0f} tokens/s  "

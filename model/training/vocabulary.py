@@ -1,6 +1,6 @@
 """Learn the tokenizer: python -m k3scope.model.training.vocabulary --corpus FOLDER --out tokenizer.json
 
-The package `tokenizers` counts and merges; the split into pieces and the file are our own (`model.bpe`).
+The package `tokenizers` counts and merges; the split into pre-tokens and the file are our own (`bpe.py`).
 """
 
 import argparse
@@ -37,11 +37,11 @@ def learn(corpus: Path) -> BpeTokenizer:
     trainer = trainers.BpeTrainer(
         vocab_size=VOCAB - len(SPECIALS), initial_alphabet=alphabet, show_progress=False
     )
-    learner.train_from_iterator(_pieces(corpus), trainer)
+    learner.train_from_iterator(_pretokens(corpus), trainer)
     return BpeTokenizer(_merges(learner.to_str()), list(SPECIALS))
 
 
-def _pieces(corpus: Path) -> Iterator[str]:
+def _pretokens(corpus: Path) -> Iterator[str]:
     for domain, share in SHARES.items():
         text = (corpus / "text" / f"{domain}.train.txt").read_text()[: int(CHARACTERS * share)]
         for document in text.split(DOCUMENT):
@@ -49,8 +49,8 @@ def _pieces(corpus: Path) -> Iterator[str]:
 
 
 def _merges(saved: str) -> list[tuple[int, int]]:
-    """Pairs of ids in the order they were learned; the package spells bytes as printable characters."""
-    ids = {character: byte for byte, character in _spelling().items()}
+    """Pairs of ids in the order they were learned; the package writes bytes as printable characters."""
+    ids = {character: byte for byte, character in _byte_characters().items()}
     pairs = []
     for merge in json.loads(saved)["model"]["merges"]:
         a, b = merge if isinstance(merge, list) else merge.split(" ")
@@ -59,7 +59,7 @@ def _merges(saved: str) -> list[tuple[int, int]]:
     return pairs
 
 
-def _spelling() -> dict[int, str]:
+def _byte_characters() -> dict[int, str]:
     """Byte -> the printable character that byte-level BPE writes for it."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in plain]

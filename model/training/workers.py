@@ -23,7 +23,7 @@ class Workers:
         return self.rank == 0
 
     def join(self, meeting: str) -> None:
-        """Find the other processes through the file `meeting`."""
+        """Meet the other processes through the file `meeting`."""
         if self.count > 1:
             dist.init_process_group("gloo", f"file://{meeting}", rank=self.rank, world_size=self.count)
 
@@ -43,10 +43,10 @@ class Workers:
         """What `work` returns; the others begin when the first has done what need be done only once."""
         if not self.first:
             self.agree(0)
-        found = work()
+        result = work()
         if self.first:
             self.agree(0)
-        return found
+        return result
 
     def add(self, tensors: list[Tensor]) -> None:
         """Sums over the workers, in place."""

@@ -1,1 +1,1 @@
-"""Images: pictures to patches, the tower MoonViT-V2, the projector, and rows between tokens."""
+"""Images to patches, the tower MoonViT-V2, the projector, and rows between tokens."""

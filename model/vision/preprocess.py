@@ -1,4 +1,4 @@
-"""Pictures to patches: size, padding, transparency and normalisation as the released processor does them."""
+"""Images to patches: size, padding, transparency and normalisation as the released processor does them."""
 
 import io
 import math
@@ -24,7 +24,7 @@ ImageSource = Image.Image | np.ndarray | str | Path | bytes
 def read(source: ImageSource, formats: Sequence[str] | None = None) -> Image.Image:
     """A decoded picture from a file, its bytes, or an array [H, W], [H, W, 3] or [H, W, 4] of uint8.
 
-    `formats`: the ones that are taken, by their names in Pillow. ValueError says why it cannot be one.
+    `formats`: the ones that are taken, by their names in Pillow. ValueError gives the reason when it is none.
     """
     if isinstance(source, np.ndarray):
         return _of_array(source)

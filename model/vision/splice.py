@@ -21,23 +21,23 @@ class Splice(nn.Module):
 def expand(
     ids: Tensor, counts: list[int], placeholder: int, pad: int, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """Repeat the k-th placeholder in `ids` [B, T] `counts[k]` times, so that the sequence grows.
+    """Repeat the k-th placeholder in `ids` [B, T] `counts[k]` times: the sequence becomes longer.
 
     Rows that stay shorter are padded on the left. Returns ids and which are no padding (None: all).
     ValueError when placeholders and images are not as many.
     """
     is_image = ids == placeholder
-    if (found := int(is_image.sum())) != len(counts):
+    if (placeholders := int(is_image.sum())) != len(counts):
         raise ValueError(
-            f"the prompt has {found} image placeholders for {len(counts)} images; expected one each"
+            f"the prompt has {placeholders} image placeholders for {len(counts)} images; expected one each"
         )
     repeats = torch.ones_like(ids)
     repeats[is_image] = torch.tensor(counts, dtype=ids.dtype, device=ids.device)
-    kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real.bool()
+    is_real = torch.ones_like(ids, dtype=torch.bool) if real is None else real.bool()
     rows = [row.repeat_interleave(n) for row, n in zip(ids, repeats, strict=True)]
-    marks = [mark.repeat_interleave(n) for mark, n in zip(kept, repeats, strict=True)]
-    grown, marks = _pad_left(rows, pad), _pad_left(marks, False)
-    return grown, None if marks.all() else marks
+    marks = [mark.repeat_interleave(n) for mark, n in zip(is_real, repeats, strict=True)]
+    expanded, marks = _pad_left(rows, pad), _pad_left(marks, False)
+    return expanded, None if marks.all() else marks
 
 
 def _pad_left(rows: list[Tensor], value: int) -> Tensor:

@@ -8,7 +8,7 @@ from k3scope.model.hooks import Probe
 from k3scope.model.norm import widen
 from k3scope.model.vision.vision_config import VisionConfig
 
-WHOLE = 1024  # patches of an image up to which the attention pattern is kept to be looked at
+PATTERN_PATCHES = 1024  # patches of an image up to which the attention pattern is formed, to be recorded
 
 
 class VisionNorm(nn.RMSNorm):
@@ -39,7 +39,9 @@ class JointAttention(nn.Module):
         """q, k, v and the result [N, vit_heads, vit_head_dim]; `lengths`: patches of each item."""
         q, k, v = (x.transpose(0, 1).split(lengths, 1) for x in (q, k, v))  # per item [vit_heads, n, ..]
         # the pattern of a large image is n * n numbers per head: then it is never formed
-        probs = tuple(_pattern(a, b) if a.shape[1] <= WHOLE else None for a, b in zip(q, k, strict=True))
+        probs = tuple(
+            _pattern(a, b) if a.shape[1] <= PATTERN_PATCHES else None for a, b in zip(q, k, strict=True)
+        )
         probs = self.probs(probs)
         read = [
             p @ c if p is not None else _fused(a, b, c) for p, a, b, c in zip(probs, q, k, v, strict=True)
@@ -54,7 +56,7 @@ def _pattern(q: Tensor, k: Tensor) -> Tensor:
 
 
 def _fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The same read-out piece by piece; torch does so for four axes only, and forms all of it for three."""
+    """The same read-out block by block; torch does so for four axes only, and forms all of it for three."""
     return F.scaled_dot_product_attention(q[None], k[None], v[None])[0]
 
 

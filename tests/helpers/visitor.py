@@ -3,7 +3,7 @@
 import asyncio
 
 from k3scope.app.link.state import State
-from k3scope.app.runs.run_session import Runs
+from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.runner import Runner
 
 
@@ -12,7 +12,7 @@ class Visitor:
 
     def __init__(self, runner: Runner, **link):
         self.state, self.started = State(**link), []
-        self.runs = Runs(self.state, runner, self.started.append)
+        self.runs = RunSession(self.state, runner, self.started.append)
 
     def settle(self) -> None:
         while self.started:
@@ -20,6 +20,6 @@ class Visitor:
 
     def run(self, prompt: str):
         """What a prompt gives, after the images there are."""
-        self.runs.start("k3-random", prompt)
+        self.session.start("k3-random", prompt)
         self.settle()
-        return self.runs.run
+        return self.session.result

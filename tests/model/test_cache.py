@@ -101,8 +101,8 @@ def test_sampling_repeats_with_its_seed(tiny):
 def test_top_p_leaves_out_the_tail():
     logits = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
     generator = torch.Generator().manual_seed(0)
-    seen = {choose(logits, Sampling(1.0, 0.7), generator) for _ in range(200)}
-    assert seen == {0, 1}
+    recorded = {choose(logits, Sampling(1.0, 0.7), generator) for _ in range(200)}
+    assert recorded == {0, 1}
 
 
 def test_a_stop_token_ends_it(tiny):

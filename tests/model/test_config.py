@@ -84,8 +84,8 @@ def test_sizes_of_the_small_model_differ_pairwise():
     sizes = {k: v for k, v in c.sizes().items() if isinstance(v, int)}
     ids = ("bos", "eos", "pad", "media_pad")
     counts = ("max_positions", "dense_layers", "block", "a_log_stored")
-    seen = ("vit_layers", "vit_frames", "vit_merge", "vit_max_side")
-    for name in ids + counts + seen:
+    recorded = ("vit_layers", "vit_frames", "vit_merge", "vit_max_side")
+    for name in ids + counts + recorded:
         del sizes[name]  # no axes; block and conv are both 4, as designed
     sizes |= {
         "kda_width": c.kda_heads * c.kda_head_dim,

@@ -39,9 +39,9 @@ def test_kimi_linear_modules_have_the_published_sizes():
 def test_kimi_linear_runs_and_decodes():
     model = random_model(small_linear()).double()
     ids = torch.randint(0, 64, (2, 9), generator=torch.Generator().manual_seed(0))
-    whole, cache = model(ids), model.new_cache()
+    full, cache = model(ids), model.new_cache()
     steps = torch.cat([model(ids[:, t : t + 1], cache) for t in range(9)], 1)
-    torch.testing.assert_close(steps, whole, rtol=0, atol=1e-12)
+    torch.testing.assert_close(steps, full, rtol=0, atol=1e-12)
 
 
 def test_kimi_linear_traces_what_it_has():

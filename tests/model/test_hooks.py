@@ -35,9 +35,11 @@ def test_two_threads_on_one_model_never_mix(tiny):
 
     def run(which: int):
         for _ in range(30):
-            seen = trace(tiny, ids[which]).values
+            recorded = trace(tiny, ids[which]).values
             point = LAYER + "8.prefix_sum"
-            if seen.keys() != alone[which].keys() or not torch.equal(seen[point], alone[which][point]):
+            if recorded.keys() != alone[which].keys() or not torch.equal(
+                recorded[point], alone[which][point]
+            ):
                 wrong.append(which)
 
     threads = [threading.Thread(target=run, args=(i,)) for i in (0, 1)]
@@ -64,8 +66,8 @@ def test_an_exception_leaves_no_recorder_behind(tiny):
 
     with pytest.raises(RuntimeError, match="cancelled"):
         trace(tiny, prompt(0), on_point=stop)
-    seen = trace(tiny, prompt(0)).values
-    assert LAYER + "8.prefix_sum" in seen
+    recorded = trace(tiny, prompt(0)).values
+    assert LAYER + "8.prefix_sum" in recorded
 
 
 def test_an_edit_changes_what_follows_and_nothing_before(tiny):

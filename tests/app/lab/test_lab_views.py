@@ -8,7 +8,7 @@ from k3scope.app.lab.picture_difference import Pairs, minus
 from k3scope.app.lab.pooling import fit
 from k3scope.model.interventions.intervention import Intervention
 from k3scope.model.measure.picture import Picture
-from k3scope.model.session.lab import lab
+from k3scope.model.runs.lab import lab
 
 TEXT = "the quick brown fox"
 ALL = [
@@ -129,6 +129,6 @@ def test_experts_in_common_need_two_runs(run, changed):
         draw(run, slot, choice, at(run, "routing"))
     shown = draw_difference(changed, run, slot, choice, at(run, "routing"))
     assert shown.range[0] == 0
-    np.testing.assert_allclose(shown.image, changed.against(run).routes, rtol=1e-6)
+    np.testing.assert_allclose(shown.image, changed.difference_from(run).routes, rtol=1e-6)
     itself = draw_difference(run, run, slot, choice, at(run, "routing"))
     assert (itself.image == 1).all()

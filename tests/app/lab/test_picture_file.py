@@ -13,7 +13,7 @@ from k3scope.app.lab.lab_views import VIEWS, At, draw
 from k3scope.app.lab.picture_file import file_of
 from k3scope.app.page.lab.heatmap import Plot
 from k3scope.model.measure.colours import ramp
-from k3scope.model.session.lab import lab
+from k3scope.model.runs.lab import lab
 
 PLACES = [("tokens", 0), ("routing", 0), ("memory", 3), ("attention", 1), ("depth", 0), ("depth", 2)]
 

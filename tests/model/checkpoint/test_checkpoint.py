@@ -138,8 +138,8 @@ def test_whole_numbers_for_weights_are_refused(folder):
 
 @pytest.mark.parametrize("keep", [0, 5, 100, 20_000, -1000])
 def test_a_truncated_file_is_refused(folder, keep):
-    whole = (folder / "model.safetensors").read_bytes()
-    (folder / "model.safetensors").write_bytes(whole[:keep])
+    full = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(full[:keep])
     with pytest.raises(ValueError, match="not a whole safetensors file"):
         load(str(folder))
 
@@ -244,18 +244,18 @@ def test_a_partial_folder_knows_what_it_can_run(folder, data):
         checkpoint.load()
     with pytest.raises(ValueError, match="4 layers are asked for"):
         checkpoint.load_layers(4)
-    whole = load(str(data / "a_mix13")).language_model.model.layers
-    assert all(same(a, b) for a, b in zip(checkpoint.load_layers(3), whole, strict=False))
+    full = load(str(data / "a_mix13")).language_model.model.layers
+    assert all(same(a, b) for a, b in zip(checkpoint.load_layers(3), full, strict=False))
 
 
 def test_packed_experts_equal_the_decoded_ones(packed):
     checkpoint = open_checkpoint(packed)
-    decoded, kept = checkpoint.load(torch.float32), checkpoint.load(torch.float32, packed=True)
-    banks = [m for m in kept.modules() if isinstance(m, PackedExperts)]
+    decoded, stored = checkpoint.load(torch.float32), checkpoint.load(torch.float32, packed=True)
+    banks = [m for m in stored.modules() if isinstance(m, PackedExperts)]
     assert len(banks) == 2
     bank = decoded.language_model.model.layers[1].block_sparse_moe.experts
     assert torch.equal(banks[0].read("w1", 17).float(), bank.w1[17])
-    torch.testing.assert_close(kept(IDS), decoded(IDS), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(stored(IDS), decoded(IDS), rtol=1e-5, atol=1e-6)
 
 
 def test_packed_experts_take_a_quarter_of_bfloat16(packed):

@@ -40,9 +40,9 @@ def partial(whole, tmp_path_factory):
     gone = ("embed_tokens", "lm_head", f".layers.{BROKEN}.", "vision_tower", "mm_projector")
     lost = {name for name in where if any(part in name for part in gone)}
     for file in set(where.values()):
-        kept = {n: t for n, t in load_file(whole / file).items() if n not in lost}
-        if kept:
-            save_file(kept, path / file)
+        stored = {n: t for n, t in load_file(whole / file).items() if n not in lost}
+        if stored:
+            save_file(stored, path / file)
     index = {n: "lost.safetensors" if n in lost else file for n, file in where.items()}
     (path / INDEX).write_text(json.dumps({"weight_map": index}))
     (path / "config.json").write_text((whole / "config.json").read_text())
@@ -106,12 +106,12 @@ def test_trace_of_a_partial_folder_writes_its_layers(partial, whole, tmp_path, c
     out = tmp_path / "out.safetensors"
     argv = ["trace", str(partial), "--hidden", str(tmp_path / "hidden.safetensors"), "--out", str(out)]
     assert main([*argv, "--dtype", "float64"]) == 0
-    said = capsys.readouterr().out
-    assert "tensors are missing, first language_model.model.embed_tokens.weight" in said
-    found = load_file(out)
+    message = capsys.readouterr().out
+    assert "tensors are missing, first language_model.model.embed_tokens.weight" in message
+    result = load_file(out)
     expected = trace(model, IDS).values[f"{LAYERS}{BROKEN - 1}.prefix_sum"]
-    torch.testing.assert_close(found[f"layers.{BROKEN - 1}.prefix_sum"], expected, rtol=1e-9, atol=1e-12)
-    assert "logits" not in found
+    torch.testing.assert_close(result[f"layers.{BROKEN - 1}.prefix_sum"], expected, rtol=1e-9, atol=1e-12)
+    assert "logits" not in result
 
 
 def test_an_index_of_the_whole_release_opens_with_one_shard_of_it(full, tmp_path):

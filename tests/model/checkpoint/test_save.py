@@ -48,7 +48,7 @@ def test_kimi_linear_comes_back_exactly_under_its_own_names(tmp_path):
     assert same(model, open_checkpoint(tmp_path).load())
 
 
-def test_files_are_what_the_layout_says(tmp_path, tiny):
+def test_files_are_what_the_layout_states(tmp_path, tiny):
     save_pretrained(tiny, tmp_path, torch.bfloat16, shard_bytes=500_000)
     index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
     stored = totals(build(tiny.config)).storage
@@ -80,8 +80,8 @@ def test_experts_that_were_kept_packed_are_written_byte_for_byte(tmp_path):
 
 def test_kept_packed_experts_can_be_written_as_numbers(tmp_path):
     save_pretrained(random_model(PACKABLE), tmp_path / "a", torch.bfloat16, packed=True)
-    kept = open_checkpoint(tmp_path / "a").load(packed=True)
-    save_pretrained(kept, tmp_path / "b", packed=False)
+    stored = open_checkpoint(tmp_path / "a").load(packed=True)
+    save_pretrained(stored, tmp_path / "b", packed=False)
     assert same(open_checkpoint(tmp_path / "a").load(), open_checkpoint(tmp_path / "b").load())
 
 

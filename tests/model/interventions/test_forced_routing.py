@@ -101,9 +101,9 @@ def test_compare_trace_of_two_sizes_of_models_says_so_and_no_more(tmp_path, caps
         main(["trace", name, "--prompt", "one", "--out", file])
     capsys.readouterr()
     assert main(["compare-trace", *files]) == 2
-    said = capsys.readouterr()
-    assert "of models of different sizes" in said.err
-    assert not said.out
+    message = capsys.readouterr()
+    assert "of models of different sizes" in message.err
+    assert not message.out
 
 
 def test_trace_with_forced_routes_on_the_command_line(tmp_path):

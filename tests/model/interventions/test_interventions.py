@@ -1,4 +1,4 @@
-"""Interventions: each replaces what it says and nothing else, and its text brings it back."""
+"""Interventions: each replaces what it describes and nothing else, and its text brings it back."""
 
 import json
 
@@ -69,8 +69,8 @@ def test_a_zeroed_head_contributes_nothing_and_the_others_stay(tiny, plain):
         others = [h for h in range(heads) if h != 2]
         assert torch.equal(before[:, others], after[:, others])
         weight = tiny.language_model.model.layers[layer].self_attn.o_proj.weight
-        wanted = plain.layer(layer, "self_attn")[0] - before[:, 2] @ weight[:, 2 * width : 3 * width].T
-        torch.testing.assert_close(run.layer(layer, "self_attn")[0], wanted, atol=1e-6, rtol=1e-5)
+        expected = plain.layer(layer, "self_attn")[0] - before[:, 2] @ weight[:, 2 * width : 3 * width].T
+        torch.testing.assert_close(run.layer(layer, "self_attn")[0], expected, atol=1e-6, rtol=1e-5)
 
 
 def test_an_expert_changes_only_where_it_was_chosen(tiny, plain):
@@ -82,8 +82,8 @@ def test_an_expert_changes_only_where_it_was_chosen(tiny, plain):
         after = run.layer(2, "block_sparse_moe.experts")[0]
         mine = index == expert
         assert torch.equal(after[~mine], before[~mine])
-        wanted = before[mine].mean(0) if do == "mean" else torch.zeros(tiny.config.latent)
-        torch.testing.assert_close(after[mine], wanted.expand_as(after[mine]))
+        expected = before[mine].mean(0) if do == "mean" else torch.zeros(tiny.config.latent)
+        torch.testing.assert_close(after[mine], expected.expand_as(after[mine]))
     chosen = {n: plain.layer(n, "block_sparse_moe.gate.topk_idx")[0].unique().tolist() for n in range(1, 9)}
     layer, nobody = next((n, e) for n in chosen for e in range(18) if e not in chosen[n])
     assert torch.equal(changed(tiny, Intervention("expert", "zero", layer, nobody)).logits, plain.logits)
@@ -122,18 +122,18 @@ def test_a_whole_patched_embedding_is_the_other_run(tiny, other):
 
 def test_a_token_changes_nothing_before_it(tiny, plain):
     run = changed(tiny, Intervention("token", "zero", 2, tokens=(6,)))
-    found = difference(plain, run)
-    assert (found.kl[:6] < 1e-12).all()  # products of several tokens may round otherwise
-    assert (found.kl[6:] > 0).all()
-    assert found.shift[2, 6] == 1
-    assert (found.shift[:2] == 0).all()
+    result = difference(plain, run)
+    assert (result.kl[:6] < 1e-12).all()  # products of several tokens may round otherwise
+    assert (result.kl[6:] > 0).all()
+    assert result.shift[2, 6] == 1
+    assert (result.shift[:2] == 0).all()
 
 
 def test_clamped_decay_stays_in_its_bounds(tiny):
     run = changed(tiny, Intervention("decay", "clamp", 0, 2, low=0.5, high=0.6))
-    kept = run.layer(0, "self_attn.decay")[0].exp()
-    assert 0.5 - 1e-6 <= kept[:, 2].min() <= kept[:, 2].max() <= 0.6 + 1e-6
-    assert kept[:, [0, 1, 3, 4]].min() < 0.5
+    stored = run.layer(0, "self_attn.decay")[0].exp()
+    assert 0.5 - 1e-6 <= stored[:, 2].min() <= stored[:, 2].max() <= 0.6 + 1e-6
+    assert stored[:, [0, 1, 3, 4]].min() < 0.5
 
 
 def test_forced_routes_are_taken(tiny):
@@ -159,13 +159,13 @@ def test_source_points_are_enough(tiny, other):
 
 def test_difference_against_a_direct_computation(tiny, plain):
     run = changed(tiny, Intervention("sublayer", "zero", 0, place="FFN"))
-    found = difference(plain, run)
+    result = difference(plain, run)
     p, q = (r.logits[0].double().log_softmax(-1) for r in (plain, run))
-    np.testing.assert_allclose(found.kl, (p.exp() * (p - q)).sum(-1), rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(result.kl, (p.exp() * (p - q)).sum(-1), rtol=1e-4, atol=1e-9)
     loss = (p - q)[:-1].gather(-1, IDS[1:, None])[:, 0]
-    np.testing.assert_allclose(found.loss[1:], loss, atol=1e-6)
-    assert found.mean_loss == pytest.approx(float(loss.mean()), abs=1e-6)
-    assert found.routes.shape == (8, 11)
+    np.testing.assert_allclose(result.loss[1:], loss, atol=1e-6)
+    assert result.mean_loss == pytest.approx(float(loss.mean()), abs=1e-6)
+    assert result.routes.shape == (8, 11)
     same = difference(plain, plain)
     assert same.kl.max() == same.logits.max() == same.shift.max() == 0
     assert (same.routes == 1).all()
@@ -175,8 +175,8 @@ def test_difference_against_a_direct_computation(tiny, plain):
 def test_prompts_are_aligned_by_token(tiny, plain, other):
     pairs = aligned([1, 2, 3, 4], [1, 9, 3, 4, 5])
     assert pairs.tolist() == [[0, 0], [2, 2], [3, 3]]
-    found = difference(plain, other["other"])
-    assert (IDS[found.pairs[:, 0]] == OTHER[found.pairs[:, 1]]).all()
+    result = difference(plain, other["other"])
+    assert (IDS[result.pairs[:, 0]] == OTHER[result.pairs[:, 1]]).all()
     nothing = difference(plain, trace(tiny, torch.tensor([1, 2])))
     assert (len(nothing.kl), nothing.shift.shape) == (0, (9, 0))
 
@@ -203,7 +203,7 @@ def test_prompts_are_aligned_by_token(tiny, plain, other):
         ({"what": "head"}, "needs do"),
     ],
 )
-def test_what_cannot_be_done_is_said(tiny, change, sentence):
+def test_what_cannot_be_done_is_reported(tiny, change, sentence):
     with pytest.raises(ValueError, match=sentence):
         changed(tiny, *loads(json.dumps([change])))
 

@@ -53,7 +53,7 @@ def kda_jobs() -> dict[str, tuple]:
     types = named("*bf16", "q k v from_state values readers keys attention out") | exact | {"T": "i32"}
     scan, scan_options = configuration("kda_scan")
     tile, options = configuration("kda_loop")
-    found = {
+    result = {
         "kda_within bf16": (
             kda.kda_within, types, {**sizes, "BV": 128, "PREC": "tf32"}, configuration("kda_within")[1],
         ),
@@ -61,12 +61,12 @@ def kda_jobs() -> dict[str, tuple]:
     }  # fmt: skip
     for kind in ("bf16", "fp32"):
         kinds = types | named(f"*{kind}", "q k v out")
-        found[f"kda_loop {kind}"] = kda.kda_loop, kinds, {**sizes, "BV": tile, "bounds": None}, options
-    return found
+        result[f"kda_loop {kind}"] = kda.kda_loop, kinds, {**sizes, "BV": tile, "bounds": None}, options
+    return result
 
 
 def moe_jobs() -> dict[str, tuple]:
-    found = {}
+    result = {}
     plan = named("*i64", "slots experts starts ends")
     for shape in ("experts_few", "experts_many"):
         for kind, precision in (("bf16", "ieee"), ("mxfp4", "ieee"), ("fp32", "exact")):
@@ -82,9 +82,9 @@ def moe_jobs() -> dict[str, tuple]:
             up = {n: v for n, v in {**sizes, **caps}.items() if n != "s2"}
             down = {n: v for n, v in sizes.items() if n not in ("s1", "s3")}
             name = shape.replace("experts", "")
-            found[f"experts_up{name} {kind}"] = moe.experts_up, types, up, options
-            found[f"experts_down{name} {kind}"] = moe.experts_down, types, down, options
-    return found
+            result[f"experts_up{name} {kind}"] = moe.experts_up, types, up, options
+            result[f"experts_down{name} {kind}"] = moe.experts_down, types, down, options
+    return result
 
 
 def small_jobs() -> dict[str, tuple]:
@@ -121,10 +121,10 @@ def _nvidia(cubin: bytes) -> dict[str, int]:
         file.write(cubin)
         file.flush()
         usage, code = _dump("--dump-resource-usage", file.name), _dump("--dump-sass", file.name)
-    found = dict(re.findall(r"(REG|STACK|LOCAL):(\d+)", usage))
+    result = dict(re.findall(r"(REG|STACK|LOCAL):(\d+)", usage))
     return {
-        "registers": int(found["REG"]),
-        "spilled": int(found["STACK"]) + int(found["LOCAL"]),
+        "registers": int(result["REG"]),
+        "spilled": int(result["STACK"]) + int(result["LOCAL"]),
         "matrix": len(re.findall(MATRIX, code)),
         "wide_loads": len(re.findall(WIDE, code)),
     }
@@ -145,10 +145,10 @@ def _amd(code: str) -> dict[str, int]:
 
 
 def main(part: int, parts: int) -> None:
-    found = {"triton": triton.__version__}
+    result = {"triton": triton.__version__}
     for name, job in list(jobs().items())[part::parts]:
-        found[name] = {arch: compile_one(*job, target) for arch, target in TARGETS.items()}
-    print("{" + ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in found.items()) + "}")
+        result[name] = {arch: compile_one(*job, target) for arch, target in TARGETS.items()}
+    print("{" + ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in result.items()) + "}")
 
 
 def _lines(value) -> str:

@@ -92,8 +92,8 @@ def test_kda_reaches_beyond_two_to_the_31_numbers():
     write = torch.zeros(1, tokens, heads, dtype=torch.bfloat16)
     end = slice(tokens - 16, None)
     part = inputs(Case(16, K=key_dim), torch.bfloat16)
-    for whole, some in ((keys, part[1]), (v, part[2]), (write, part[4])):
-        whole[:, end] = some
+    for full, some in ((keys, part[1]), (v, part[2]), (write, part[4])):
+        full[:, end] = some
     keys[:, end] = -keys[:, end].abs()  # so that they can be the decay, too
     args = [keys, keys, v, keys, write]
     out, state = kda_triton.kda(*args, cu_seqlens=torch.tensor([tokens - 16, tokens]))
@@ -127,8 +127,8 @@ def test_packed_experts_reach_beyond_two_to_the_31_bytes():
     count, size = 2**31 // (64 * 32) + 8, 64
     x, _, packed, scales = packed_inputs(N=3, E=1, k=1, latent=size, width=size)
     many = [torch.zeros(count, *t.shape[1:], dtype=torch.uint8) for t in (*packed, *scales)]
-    for whole, one in zip(many, (*packed, *scales), strict=True):
-        whole[-1] = one[0]
+    for stack, one in zip(many, (*packed, *scales), strict=True):
+        stack[-1] = one[0]
     last, first = torch.full((3, 1), count - 1), torch.zeros(3, 1, dtype=torch.int64)
     far = moe_triton.experts_mxfp4(x.bfloat16(), last, many[:3], many[3:], 4.0, 25.0)
     near = moe_triton.experts_mxfp4(x.bfloat16(), first, packed, scales, 4.0, 25.0)

@@ -54,10 +54,10 @@ def test_kda_repeats_bit_for_bit_over_poisoned_memory():
 
 def test_decoding_continues_a_prefill():
     *args, _ = on_gpu(inputs(Case(65, **K3)), torch.bfloat16)
-    whole, last = ops.kda(*args)
+    full, last = ops.kda(*args)
     _, state = ops.kda(*(t[:, :64] for t in args))
     out = kda_triton.loop(*(t[:, 64:] for t in args), state)
-    assert error(out, whole[:, 64:].double()) < 2e-2
+    assert error(out, full[:, 64:].double()) < 2e-2
     assert error(state, last.double()) < 2e-2
 
 

@@ -42,8 +42,8 @@ def test_what_was_decoded_encodes_to_the_same_values(shape):
 
 
 def test_encoding_takes_the_nearest_value_and_ties_go_to_the_even_code():
-    wanted = torch.tensor([6.0, 5.0, 3.5, 2.5, 1.75, 1.25, 0.75, 0.25, 0.26, -4.9, 7.9] + [0.0] * 21)
-    values = decode(*encode(wanted), torch.float32)
+    expected = torch.tensor([6.0, 5.0, 3.5, 2.5, 1.75, 1.25, 0.75, 0.25, 0.26, -4.9, 7.9] + [0.0] * 21)
+    values = decode(*encode(expected), torch.float32)
     assert values[:11].tolist() == [6.0, 4.0, 4.0, 2.0, 2.0, 1.0, 1.0, 0.0, 0.5, -4.0, 6.0]
 
 

@@ -44,10 +44,10 @@ def compiled():
         done = list(pool.map(lambda command: run(*command), halves))
     for process in done:
         assert process.returncode == 0, process.stderr[-6000:]
-    found = {}
+    result = {}
     for process in done:
-        found |= json.loads(process.stdout)
-    return found
+        result |= json.loads(process.stdout)
+    return result
 
 
 def test_no_kernel_spills_or_asks_for_too_much_memory(compiled):

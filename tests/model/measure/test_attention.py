@@ -33,10 +33,10 @@ def test_a_map_is_what_the_model_computed(run):
 
 
 def test_a_crop_is_exact(run):
-    whole = attention.attention_map(run, LAYER, 3)
+    full = attention.attention_map(run, LAYER, 3)
     crop = attention.attention_map(run, LAYER, 3, slice(10, 30), slice(5, 12))
     np.testing.assert_array_equal(crop.shape, (20, 7))
-    np.testing.assert_allclose(crop, whole[10:30, 5:12], rtol=1e-6)
+    np.testing.assert_allclose(crop, full[10:30, 5:12], rtol=1e-6)
 
 
 def test_both_keys_together_are_the_score(run):
@@ -53,23 +53,23 @@ def test_both_keys_together_are_the_score(run):
 
 
 def test_share_of_the_shared_key(run):
-    found = attention.shared_key_share(run, LAYER)
+    result = attention.shared_key_share(run, LAYER)
     own, shared = attention.score_parts(run, LAYER, 2)
     spread = [np.mean([np.var(part[t, : t + 1]) for t in range(1, 50)]) for part in (own, shared)]
-    assert found[2] == pytest.approx(spread[1] / sum(spread), rel=1e-5)
-    assert found.shape == (6,)
+    assert result[2] == pytest.approx(spread[1] / sum(spread), rel=1e-5)
+    assert result.shape == (6,)
 
 
 def test_summary_of_the_heads(run):
-    found = attention.heads_summary(run, LAYER)
+    result = attention.heads_summary(run, LAYER)
     p = run.layer(LAYER, "self_attn.attention.probs")[0].numpy()  # [heads, T, T]
-    np.testing.assert_allclose(found.sink[1:], p[:, 1:, 0].T, rtol=1e-6)
-    np.testing.assert_allclose(found.itself[1:], np.diagonal(p, axis1=1, axis2=2)[:, 1:].T, rtol=1e-6)
+    np.testing.assert_allclose(result.sink[1:], p[:, 1:, 0].T, rtol=1e-6)
+    np.testing.assert_allclose(result.itself[1:], np.diagonal(p, axis1=1, axis2=2)[:, 1:].T, rtol=1e-6)
     q = np.where(p > 0, p, 1)
-    np.testing.assert_allclose(found.entropy[1:], -(q * np.log(q)).sum(-1)[:, 1:].T, rtol=1e-6)
-    assert np.isnan(found.entropy[0]).all()
+    np.testing.assert_allclose(result.entropy[1:], -(q * np.log(q)).sum(-1)[:, 1:].T, rtol=1e-6)
+    assert np.isnan(result.entropy[0]).all()
     gate = run.layer(LAYER, "self_attn.gate")[0].view(50, 6, 64).mean(-1)
-    np.testing.assert_allclose(found.gate, gate, rtol=1e-6)
+    np.testing.assert_allclose(result.gate, gate, rtol=1e-6)
 
 
 def test_a_layer_without_latent_queries_and_gate_has_maps_too():
@@ -96,15 +96,18 @@ def test_what_is_not_there_is_refused(run):
 def test_bins_cover_everything_once(shape, how):
     image = np.random.default_rng(0).random(shape).astype(np.float32)
     image[:, -1] = np.nan
-    found = binning.binned(image, how=how)
-    assert max(found.image.shape) <= 128
-    assert found.exact == (max(shape) <= 128)
-    for i, j in ((0, 0), (-1, -1), (found.image.shape[0] // 2, found.image.shape[1] // 2)):
-        rows, columns = found.rows[i % len(found.image) :][:2], found.columns[j % found.image.shape[1] :][:2]
+    result = binning.binned(image, how=how)
+    assert max(result.image.shape) <= 128
+    assert result.exact == (max(shape) <= 128)
+    for i, j in ((0, 0), (-1, -1), (result.image.shape[0] // 2, result.image.shape[1] // 2)):
+        rows, columns = (
+            result.rows[i % len(result.image) :][:2],
+            result.columns[j % result.image.shape[1] :][:2],
+        )
         cell = image[slice(*rows), slice(*columns)]
-        wanted = np.nan if np.isnan(cell).all() else getattr(np, f"nan{how}")(cell)
-        np.testing.assert_allclose(found.image[i, j], wanted, rtol=1e-6)
-    assert (found.rows[0], found.columns[0], found.rows[-1], found.columns[-1]) == (0, 0, *shape)
+        expected = np.nan if np.isnan(cell).all() else getattr(np, f"nan{how}")(cell)
+        np.testing.assert_allclose(result.image[i, j], expected, rtol=1e-6)
+    assert (result.rows[0], result.columns[0], result.rows[-1], result.columns[-1]) == (0, 0, *shape)
 
 
 def test_a_mosaic_holds_every_map_where_it_says():
@@ -129,7 +132,7 @@ def test_a_nan_makes_its_pooled_cell_nan_and_absent_cells_do_not():
     image = np.arange(400.0).reshape(20, 20)
     image[7, 3] = np.nan
     later = np.triu(np.ones(image.shape, dtype=bool), 1)
-    found = binning.largest(np.where(later, np.nan, image), later, limit=10).image
-    assert np.isnan(found[3, 1])
-    assert np.isnan(found[np.tril_indices(10)]).sum() == 1
-    assert found[4, 4] == image[9, 9]
+    result = binning.largest(np.where(later, np.nan, image), later, limit=10).image
+    assert np.isnan(result[3, 1])
+    assert np.isnan(result[np.tril_indices(10)]).sum() == 1
+    assert result[4, 4] == image[9, 9]

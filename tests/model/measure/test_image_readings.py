@@ -24,11 +24,11 @@ def seen(tiny):
 
 
 def test_every_image_knows_its_tokens(seen, tiny):
-    passed, found = seen
+    passed, result = seen
     placed = (passed.ids[0] == tiny.config.media_pad).nonzero()[:, 0].tolist()
-    assert [t for image in found for t in image.tokens] == placed
-    assert [image.rows.shape for image in found] == [(4, 6), (2, 3)]
-    assert [image.size for image in found] == [(150, 100), (60, 50)]
+    assert [t for image in result for t in image.tokens] == placed
+    assert [image.rows.shape for image in result] == [(4, 6), (2, 3)]
+    assert [image.size for image in result] == [(150, 100), (60, 50)]
 
 
 def test_readers_are_the_text_after_an_image_and_not_the_rows_of_another(seen):
@@ -41,8 +41,8 @@ def test_readers_are_the_text_after_an_image_and_not_the_rows_of_another(seen):
 
 
 def test_attention_is_the_mean_over_the_heads_of_the_recorded_probabilities(seen):
-    passed, found = seen
-    for image in found:
+    passed, result = seen
+    for image in result:
         assert list(image.attended) == [3, 7, 8]
         for layer, attended in image.attended.items():
             probs = passed.layer(layer, "self_attn.attention.probs")[0].mean(0)

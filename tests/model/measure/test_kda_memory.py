@@ -37,42 +37,42 @@ def test_split_by_source_token_reproduces_the_read_out(exact, length):
 
 
 def test_the_state_after_the_last_token_is_the_recorded_one(run):
-    whole = run.layer(LAYER, "self_attn.delta_rule.state")[0]
-    np.testing.assert_allclose(kda_memory.state_after(run, LAYER, 2, 39), whole[2].float(), atol=1e-7)
+    full = run.layer(LAYER, "self_attn.delta_rule.state")[0]
+    np.testing.assert_allclose(kda_memory.state_after(run, LAYER, 2, 39), full[2].float(), atol=1e-7)
     _, half = reference.kda(*kda_memory.inputs(run, LAYER).until(20).all)
     np.testing.assert_allclose(kda_memory.state_after(run, LAYER, 4, 19), half[0, 4].float(), atol=1e-7)
 
 
 def test_a_write_turns_the_state_before_into_the_state_after(run):
-    found = kda_memory.write_of(run, LAYER, 1, 30)
+    result = kda_memory.write_of(run, LAYER, 1, 30)
     before, after = (kda_memory.state_after(run, LAYER, 1, t) for t in (29, 30))
     alpha = run.layer(LAYER, "self_attn.decay")[0, 30, 1].exp().numpy()
-    update = found.strength * np.outer(found.key, found.value - found.old)
+    update = result.strength * np.outer(result.key, result.value - result.old)
     np.testing.assert_allclose(alpha[:, None] * before + update, after, atol=1e-6)
     first = kda_memory.write_of(run, LAYER, 1, 0)
     assert (first.old == 0).all()
 
 
 def test_steps_agree_with_single_writes_and_states(run):
-    found = kda_memory.steps(run, LAYER)
+    result = kda_memory.steps(run, LAYER)
     for head, token in ((0, 0), (2, 17), (4, 39)):
         state = kda_memory.state_after(run, LAYER, head, token)
-        assert found.state[token, head] == pytest.approx(np.linalg.norm(state), rel=1e-5)
+        assert result.state[token, head] == pytest.approx(np.linalg.norm(state), rel=1e-5)
         w = kda_memory.write_of(run, LAYER, head, token)
         size = w.strength * np.linalg.norm(w.key)
-        assert found.erased[token, head] == pytest.approx(size * np.linalg.norm(w.old), rel=1e-4, abs=1e-9)
-        assert found.written[token, head] == pytest.approx(size * np.linalg.norm(w.value), rel=1e-4)
-        assert found.change[token, head] == pytest.approx(size * np.linalg.norm(w.value - w.old), rel=1e-4)
-    assert (found.cosine[0] == 0).all()
-    assert (np.abs(found.cosine) <= 1 + 1e-6).all()
+        assert result.erased[token, head] == pytest.approx(size * np.linalg.norm(w.old), rel=1e-4, abs=1e-9)
+        assert result.written[token, head] == pytest.approx(size * np.linalg.norm(w.value), rel=1e-4)
+        assert result.change[token, head] == pytest.approx(size * np.linalg.norm(w.value - w.old), rel=1e-4)
+    assert (result.cosine[0] == 0).all()
+    assert (np.abs(result.cosine) <= 1 + 1e-6).all()
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 65])
 def test_every_form_computes_the_same(tiny, length):
-    found = kda_memory.forms(trace(tiny, prompt(length)), 2)
-    assert {"recurrent", "chunked", "decode", "run"} <= found.keys()
-    assert ("C++" in found) == (native.library("kda") is not None)
-    assert max(found.values()) < 2e-6  # float32 against float64
+    result = kda_memory.forms(trace(tiny, prompt(length)), 2)
+    assert {"recurrent", "chunked", "decode", "run"} <= result.keys()
+    assert ("C++" in result) == (native.library("kda") is not None)
+    assert max(result.values()) < 2e-6  # float32 against float64
 
 
 def test_decay_and_write_are_shares(run, exact):
@@ -82,9 +82,9 @@ def test_decay_and_write_are_shares(run, exact):
     decay = run.layer(LAYER, "self_attn.decay")[0].numpy()
     middle = np.sort(np.log(2) / -decay, axis=0)[(40 - 1) // 2]
     np.testing.assert_allclose(channels, middle, rtol=1e-6)
-    np.testing.assert_allclose(half_life.kept(run, LAYER), np.exp(decay).mean(-1), rtol=1e-6)
+    np.testing.assert_allclose(half_life.retention(run, LAYER), np.exp(decay).mean(-1), rtol=1e-6)
     for share in (
-        half_life.kept(run, LAYER),
+        half_life.retention(run, LAYER),
         half_life.write_strength(run, LAYER),
         half_life.gate(run, LAYER),
     ):
@@ -104,6 +104,6 @@ def test_what_is_not_there_is_refused(run):
 def test_nan_stays_nan(tiny):
     point = f"language_model.model.layers.{LAYER}.self_attn.write"
     broken = trace(tiny, prompt(9), edits={point: lambda x: x.index_fill(1, torch.tensor([4]), torch.nan)})
-    found = kda_memory.steps(broken, LAYER).state
-    assert np.isfinite(found[:4]).all()
-    assert np.isnan(found[4:]).all()
+    result = kda_memory.steps(broken, LAYER).state
+    assert np.isfinite(result[:4]).all()
+    assert np.isnan(result[4:]).all()

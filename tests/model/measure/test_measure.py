@@ -24,12 +24,12 @@ def config():
 
 
 def test_residual_is_the_size_of_the_running_sum_of_each_layer(run, config):
-    found = depth.residual(run)
-    assert found.rms.shape == found.peak.shape == (config.layers, len(IDS))
+    result = depth.residual(run)
+    assert result.rms.shape == result.peak.shape == (config.layers, len(IDS))
     for layer in range(config.layers):
         x = run.layer(layer, "prefix_sum")[0].numpy().astype(np.float64)
-        np.testing.assert_allclose(found.rms[layer], np.sqrt((x**2).mean(-1)), rtol=1e-5)
-        np.testing.assert_array_equal(found.peak[layer], np.abs(x).max(-1).astype(np.float32))
+        np.testing.assert_allclose(result.rms[layer], np.sqrt((x**2).mean(-1)), rtol=1e-5)
+        np.testing.assert_array_equal(result.peak[layer], np.abs(x).max(-1).astype(np.float32))
 
 
 def test_every_row_of_the_routing_counts_sums_to_tokens_times_top_k(run, config):
@@ -42,18 +42,18 @@ def test_every_row_of_the_routing_counts_sums_to_tokens_times_top_k(run, config)
 
 def test_the_choice_follows_from_the_saved_scores(run, config):
     for layer in routing.moe_layers(run):
-        found = routing.routing_of(run, layer)
+        result = routing.routing_of(run, layer)
         scores = run.layer(layer, "block_sparse_moe.gate.scores")[0].numpy()
         order = np.argsort(-scores, axis=-1)  # random weights have no bias
-        np.testing.assert_array_equal(found.index, order[:, : config.top_k])
+        np.testing.assert_array_equal(result.index, order[:, : config.top_k])
         chosen = np.take_along_axis(scores, order, -1)
         weight = chosen[:, : config.top_k] / chosen[:, : config.top_k].sum(-1, keepdims=True)
-        np.testing.assert_allclose(found.weight, weight, rtol=1e-5)
+        np.testing.assert_allclose(result.weight, weight, rtol=1e-5)
         np.testing.assert_allclose(
-            found.margin, chosen[:, config.top_k - 1] - chosen[:, config.top_k], atol=1e-6
+            result.margin, chosen[:, config.top_k - 1] - chosen[:, config.top_k], atol=1e-6
         )
-        assert found.counts(config.experts).sum() == len(IDS) * config.top_k
-        assert found.load(config.experts).sum() == pytest.approx(len(IDS) * config.routed_scale, rel=1e-5)
+        assert result.counts(config.experts).sum() == len(IDS) * config.top_k
+        assert result.load(config.experts).sum() == pytest.approx(len(IDS) * config.routed_scale, rel=1e-5)
 
 
 def test_top_next_are_the_largest_probabilities_of_the_last_position(run):
@@ -65,12 +65,12 @@ def test_top_next_are_the_largest_probabilities_of_the_last_position(run):
 
 
 def test_mixes_come_in_forward_order_and_their_weights_sum_to_one(run, config):
-    found = depth.mixes(run)
+    result = depth.mixes(run)
     # two per layer, none before the first attention, and one before the head
-    assert len(found) == 2 * config.layers - 1 + 1
-    assert [m.place for m in found[:3]] == ["FFN", "attention", "FFN"]
-    assert found[-1].layer is None
-    for mix in found:
+    assert len(result) == 2 * config.layers - 1 + 1
+    assert [m.place for m in result[:3]] == ["FFN", "attention", "FFN"]
+    assert result[-1].layer is None
+    for mix in result:
         assert mix.mean.sum() == pytest.approx(1, abs=1e-5)
         np.testing.assert_allclose(mix.mean, run.values[mix.point][0].numpy().mean(0), rtol=1e-5)
         if mix.layer is not None:
@@ -79,32 +79,32 @@ def test_mixes_come_in_forward_order_and_their_weights_sum_to_one(run, config):
 
 
 def test_half_life_is_the_median_over_tokens_and_channels(run, config):
-    found = half_life.half_lives(run)
-    assert set(found) == {i for i, kind in enumerate(config.kinds) if kind == "kda"}
+    result = half_life.half_lives(run)
+    assert set(result) == {i for i, kind in enumerate(config.kinds) if kind == "kda"}
     decay = run.layer(0, "self_attn.decay")[0].numpy()  # [T, kda_heads, kda_head_dim]
     for head in range(config.kda_heads):
         tokens = np.sort((math.log(2) / -decay[:, head]).ravel())
-        assert found[0][head] == pytest.approx(tokens[(len(tokens) - 1) // 2], rel=1e-5)
+        assert result[0][head] == pytest.approx(tokens[(len(tokens) - 1) // 2], rel=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 3, 4)])
 def test_statistics_equal_numpy(shape):
     x = torch.randn(shape, generator=torch.Generator().manual_seed(1)).relu()
-    found, a = statistics.statistics(x), x.numpy().astype(np.float64)
-    assert found.shape == shape
-    assert found.finite
-    wanted = (a.mean(), a.std(), a.min(), a.max(), np.sqrt((a**2).mean()), (a == 0).mean())
-    assert (found.mean, found.std, found.min, found.max, found.rms, found.zeros) == pytest.approx(
-        wanted, rel=1e-5, abs=1e-7
+    result, a = statistics.statistics(x), x.numpy().astype(np.float64)
+    assert result.shape == shape
+    assert result.finite
+    expected = (a.mean(), a.std(), a.min(), a.max(), np.sqrt((a**2).mean()), (a == 0).mean())
+    assert (result.mean, result.std, result.min, result.max, result.rms, result.zeros) == pytest.approx(
+        expected, rel=1e-5, abs=1e-7
     )
 
 
 def test_all_statistics_cover_every_tensor_of_numbers_and_equal_single_ones(run):
-    found = statistics.all_statistics(run)
+    result = statistics.all_statistics(run)
     tensors = {p: x for p, x in run.values.items() if isinstance(x, torch.Tensor) and x.is_floating_point()}
-    assert list(found) == list(tensors)
+    assert list(result) == list(tensors)
     for path in list(tensors)[::40]:
-        assert found[path] == statistics.statistics(tensors[path])
+        assert result[path] == statistics.statistics(tensors[path])
 
 
 def test_the_first_point_with_a_nan_is_named_and_not_a_later_one():
@@ -121,24 +121,24 @@ def test_a_sound_trace_has_no_bad_point(run):
 
 
 def test_readings_are_small(run):
-    found = readings.readings(run)
-    arrays = [found.residual.rms, found.residual.peak, found.counts]
-    arrays += [a for r in found.routing.values() for a in (r.index, r.weight, r.margin)]
+    result = readings.readings(run)
+    arrays = [result.residual.rms, result.residual.peak, result.counts]
+    arrays += [a for r in result.routing.values() for a in (r.index, r.weight, r.margin)]
     assert sum(a.nbytes for a in arrays) < 1000 * len(IDS) + 10_000
 
 
 def test_a_pass_that_keeps_little_reads_the_same(run):
     model = load("k3-random")
     few = observe(model, IDS)
-    whole, found = readings.readings(run), few.readings()
-    assert list(few.points) == list(whole.points)
-    assert found.points == whole.points
-    assert found.first_bad is None
-    np.testing.assert_array_equal(found.residual.rms, whole.residual.rms)
-    np.testing.assert_array_equal(found.counts, whole.counts)
-    np.testing.assert_array_equal(found.tokens.loss, whole.tokens.loss)
-    assert found.half_lives.keys() == whole.half_lives.keys()
-    for ours, theirs in zip(found.mixes, whole.mixes, strict=True):
+    full, result = readings.readings(run), few.readings()
+    assert list(few.points) == list(full.points)
+    assert result.points == full.points
+    assert result.first_bad is None
+    np.testing.assert_array_equal(result.residual.rms, full.residual.rms)
+    np.testing.assert_array_equal(result.counts, full.counts)
+    np.testing.assert_array_equal(result.tokens.loss, full.tokens.loss)
+    assert result.half_lives.keys() == full.half_lives.keys()
+    for ours, theirs in zip(result.mixes, full.mixes, strict=True):
         np.testing.assert_array_equal(ours.mean, theirs.mean)
     np.testing.assert_array_equal(
         attention.attention_map(few.trace, 8, 1), attention.attention_map(run, 8, 1)
@@ -156,11 +156,11 @@ def test_a_long_pass_keeps_a_fraction():
 
 
 def test_interventions_and_progress_reach_a_pass_that_keeps_little():
-    model, seen = load("k3-random"), []
+    model, recorded = load("k3-random"), []
     point = "language_model.model.layers.4.self_attn.gate"
-    broken = observe(model, IDS, edits={point: lambda x: x * float("nan")}, on_point=seen.append)
+    broken = observe(model, IDS, edits={point: lambda x: x * float("nan")}, on_point=recorded.append)
     assert broken.readings().first_bad == point
-    assert point in seen
+    assert point in recorded
 
 
 def test_one_view_needs_only_its_own_points(run):

@@ -56,14 +56,14 @@ def one():
 
 
 def test_accessors_are_the_reducers(run, tiny):
-    whole = trace(tiny, run.ids)
-    assert whole.source == "model"
+    full = trace(tiny, run.ids)
+    assert full.source == "model"
     assert run.source == "k3-random, random weights"
-    np.testing.assert_array_equal(run.routing.load(3), routing.routing_of(whole, 3).load(18))
-    np.testing.assert_array_equal(run.kda.half_life(4), half_life.half_life(whole, 4))
-    np.testing.assert_array_equal(whole.attention.map(8, 1), attention.attention_map(run, 8, 1))
-    np.testing.assert_allclose(run.logit_lens.of().prob, whole.logit_lens.of().prob)
-    assert run.readings.points == whole.readings.points
+    np.testing.assert_array_equal(run.routing.load(3), routing.routing_of(full, 3).load(18))
+    np.testing.assert_array_equal(run.kda.half_life(4), half_life.half_life(full, 4))
+    np.testing.assert_array_equal(full.attention.map(8, 1), attention.attention_map(run, 8, 1))
+    np.testing.assert_allclose(run.logit_lens.of().prob, full.logit_lens.of().prob)
+    assert run.readings.points == full.readings.points
     assert run.depth.attribution().names[:2] == ("embedding", "attention 0")
 
 
@@ -123,10 +123,10 @@ def test_columns_of_common_tokens_are_compared(run):
     other = lab("Ho <b>&", "k3-random")
     pairs = aligned(run.ids[0].tolist(), other.ids[0].tolist())
     a, b = run.picture("lens"), other.picture("lens")
-    found = a.select(pairs[:, 0]).minus(b.select(pairs[:, 1]))
-    assert list(found.columns) == ["H", " ", "<", "b", ">", "&"]
-    np.testing.assert_allclose(found.image[:, 0], a.image[:, 0] - b.image[:, 0], atol=1e-7)
-    assert not np.isnan(found.image).any()
+    result = a.select(pairs[:, 0]).minus(b.select(pairs[:, 1]))
+    assert list(result.columns) == ["H", " ", "<", "b", ">", "&"]
+    np.testing.assert_allclose(result.image[:, 0], a.image[:, 0] - b.image[:, 0], atol=1e-7)
+    assert not np.isnan(result.image).any()
 
 
 def test_a_prompt_is_text_everywhere(run):
@@ -152,7 +152,7 @@ def test_the_png_has_the_colours_of_the_values():
     assert picture.csv().splitlines() == ["a / b,0,1", "0,0,", "1,2,nan"]
 
 
-def test_a_difference_of_nothing_says_so():
+def test_a_difference_of_nothing_is_reported():
     one = Picture("t", np.array([[1.0, np.nan], [2.0, 3.0]]), "a", "b", "v", note="Read so.")
     there = np.array([[False, False], [False, True]])
     assert one.minus(one).note == f"Read so. {SAME}"
@@ -173,12 +173,12 @@ def test_ranges():
 
 def test_a_difference_is_signed_and_of_one_size(run):
     changed = lab(PROMPT, "k3-random", interventions=[Intervention("sublayer", "zero", 2, place="attention")])
-    found = changed.picture("lens").minus(run.picture("lens"))
-    assert found.meaning == "signed"
-    assert np.abs(found.image).max() > 0
-    assert SAME not in found.note
-    assert found.source == "k3-random, changed, random weights minus k3-random, random weights"
-    assert run.against(changed).kl.max() > 0
+    result = changed.picture("lens").minus(run.picture("lens"))
+    assert result.meaning == "signed"
+    assert np.abs(result.image).max() > 0
+    assert SAME not in result.note
+    assert result.source == "k3-random, changed, random weights minus k3-random, random weights"
+    assert run.difference_from(changed).kl.max() > 0
     with pytest.raises(ValueError, match="have no difference"):
         lab("x", "k3-random").picture("lens").minus(run.picture("lens"))
 
@@ -223,7 +223,7 @@ def test_a_long_prompt_is_binned_in_pictures():
         ("lens", 2, None, "every layer at once"),
     ],
 )
-def test_what_a_view_does_not_have_is_said(run, view, layer, head, sentence):
+def test_what_a_view_does_not_have_is_reported(run, view, layer, head, sentence):
     with pytest.raises(ValueError, match=sentence):
         run.picture(view, layer, head)
 
@@ -272,7 +272,7 @@ def test_the_older_family_shows_itself_too():
     assert not torch.equal(lab(torch.arange(6), run.model, changes).logits, run.logits)
 
 
-def test_a_run_that_kept_nothing_of_a_view_says_so():
+def test_a_run_that_kept_nothing_of_a_view_is_reported():
     few = lab("abc", "k3-random", views=["lens"])
     for view in ("routing", "kda", "attention"):
         with pytest.raises(ValueError, match="this run has no such layer"):
@@ -281,9 +281,9 @@ def test_a_run_that_kept_nothing_of_a_view_says_so():
 
 def test_images_are_part_of_a_run(tiny):
     images = prepare([np.zeros((28, 56, 3), np.uint8)], tiny.config.vision)
-    seen = observe(tiny, torch.tensor([1, tiny.config.media_pad, 2]), images=images)
-    whole = trace(tiny, torch.tensor([1, tiny.config.media_pad, 2]), images=images)
-    assert seen.trace.ids.tolist() == [[1, 2043, 2043, 2]]
-    assert torch.equal(logit_lens.embedding(seen.trace), whole.values["language_model.model.splice"])
-    assert torch.equal(seen.trace.logits, whole.logits)
-    assert seen.points.keys() == whole.readings.points.keys()
+    recorded = observe(tiny, torch.tensor([1, tiny.config.media_pad, 2]), images=images)
+    full = trace(tiny, torch.tensor([1, tiny.config.media_pad, 2]), images=images)
+    assert recorded.trace.ids.tolist() == [[1, 2043, 2043, 2]]
+    assert torch.equal(logit_lens.embedding(recorded.trace), full.values["language_model.model.splice"])
+    assert torch.equal(recorded.trace.logits, full.logits)
+    assert recorded.points.keys() == full.readings.points.keys()

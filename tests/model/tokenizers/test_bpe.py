@@ -51,7 +51,7 @@ def test_a_lone_surrogate_comes_back(bpe):
     assert bpe.decode(bpe.encode("a\ud800")) == "a\ud800"
 
 
-def test_every_character_is_in_one_piece():
+def test_every_character_is_in_one_pretoken():
     for text in strings(2000, seed=1):
         assert "".join(SPLIT.findall(text)) == text
 

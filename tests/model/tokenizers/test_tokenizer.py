@@ -46,7 +46,7 @@ def test_special_names_are_text_unless_asked(t, text):
     assert t.decode(ids) == text
 
 
-def test_pieces_name_bytes_and_specials(t):
+def test_tokens_name_bytes_and_specials(t):
     first, second = t.tokens([0xE4, t.specials["[BOS]"]])
     assert (first.raw, first.special, second.text, second.special) == (b"\xe4", False, "[BOS]", True)
 
@@ -64,13 +64,13 @@ def test_the_small_model_knows_exactly_these_ids():
     assert [t.specials[name] for name in names] == [c.bos, c.eos, c.pad, c.media_pad]
 
 
-def test_a_piece_of_one_character_is_marked():
+def test_a_token_of_one_character_is_marked():
     t = BpeTokenizer([], list(SPECIALS))
     assert [p.part for p in t.tokens(t.encode("aé\n"))] == [False, True, True, False]
     assert not t.token(t.specials["[BOS]"]).part
 
 
-def test_pieces_are_one_visible_line():
+def test_tokens_are_one_visible_line():
     assert [printable(raw) for raw in (b"\n\t\r", b"\xe4\xbd", "你 ".encode(), b"\x00", b"a\xff")] == [
         "\\n\\t\\r",
         "\\xe4\\xbd",
@@ -100,7 +100,7 @@ RAW = [
 
 @pytest.fixture
 def folder(tmp_path):
-    """A tiktoken.model of all bytes and some whole pieces, with two named special tokens."""
+    """A tiktoken.model of all bytes and some complete words, with two named special tokens."""
     pytest.importorskip("tiktoken", reason="an extra: pip install 'k3scope[tiktoken]'")
     tokens = [bytes([b]) for b in range(256)] + [text.encode() for text in RAW]
     lines = [f"{base64.b64encode(t).decode()} {i}" for i, t in enumerate(tokens)]
@@ -117,7 +117,7 @@ def test_tiktoken_strings_round_trip(folder, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "pieces"),
+    ("text", "pretokens"),
     [
         ("中文English混合", ["中文", "English", "混合"]),
         ("1234561", ["123", "456", "1"]),
@@ -126,9 +126,9 @@ def test_tiktoken_strings_round_trip(folder, text):
         ("Hello\n\n中文", ["Hello", "\n\n", "中文"]),
     ],
 )
-def test_kimi_cuts_text_before_it_merges(folder, text, pieces):
+def test_kimi_cuts_text_before_it_merges(folder, text, pretokens):
     t = tokenizer_of(folder, 1000)
-    assert [p.text for p in t.tokens(t.encode(text))] == [printable(p.encode()) for p in pieces]
+    assert [p.text for p in t.tokens(t.encode(text))] == [printable(p.encode()) for p in pretokens]
 
 
 def test_tiktoken_specials_are_text_unless_asked(folder):
@@ -140,7 +140,7 @@ def test_tiktoken_specials_are_text_unless_asked(folder):
     assert (t.vocab, len(t.specials)) == (526, 256)
 
 
-def test_tiktoken_marks_pieces_of_one_character(folder):
+def test_tiktoken_marks_tokens_of_one_character(folder):
     t = tokenizer_of(folder, 1000)
     assert [p.part for p in t.tokens(t.encode("汉\n你"))] == [False, False, True, True, True]
 
@@ -166,7 +166,7 @@ def test_a_ranks_file_that_is_none_is_refused(folder, change, sentence):
         tokenizer_of(folder, 1000)
 
 
-def test_without_the_package_its_name_is_said(folder, monkeypatch):
+def test_without_the_package_its_name_is_reported(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "tiktoken", None)
     with pytest.raises(ValueError, match=r"pip install 'k3scope\[tiktoken\]'"):
         tokenizer_of(folder, 1000)
@@ -176,9 +176,9 @@ def test_a_model_has_the_tokenizer_of_its_folder_or_of_the_model_it_reads_as(tmp
     (tmp_path / "k3-random").mkdir()
     BpeTokenizer([], ["[BOS]"]).save(tmp_path / "k3-random" / "tokenizer.json")
     monkeypatch.chdir(tmp_path)  # a folder that happens to have the name is not the model's
-    found = [tokenizer_of(name, K3_TINY.vocab) for name in ("k3-random", "k3-tiny")]
-    assert found[0].merges == found[1].merges
-    assert (found[0].vocab, found[0].specials) == (K3_TINY.vocab, found[1].specials)
+    result = [tokenizer_of(name, K3_TINY.vocab) for name in ("k3-random", "k3-tiny")]
+    assert result[0].merges == result[1].merges
+    assert (result[0].vocab, result[0].specials) == (K3_TINY.vocab, result[1].specials)
     with pytest.raises(ValueError, match="has no tokenizer here"):
         tokenizer_of("kimi-k3", 163_840)
     BpeTokenizer([(104, 101)], ["[BOS]"]).save(tmp_path / "tokenizer.json")

@@ -22,8 +22,8 @@ def test_the_card_is_its_words_filled_with_the_measurements(name):
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_the_measurements_are_of_every_domain_it_was_trained_on(name):
-    found = json.loads((TRAINED[name] / "measurements.json").read_text())
-    assert found["text"].keys() == found["corpus"].keys() == RECIPES[name].domains
+    result = json.loads((TRAINED[name] / "measurements.json").read_text())
+    assert result["text"].keys() == result["corpus"].keys() == RECIPES[name].domains
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -33,7 +33,7 @@ def test_a_sample_came_as_the_card_has_it(name):
     assert sample(model, tokenizer_of(name, model.config.vocab), prompt) == text
 
 
-def test_the_tokens_of_the_runs_add_up_to_what_the_card_says():
+def test_the_tokens_of_the_runs_add_up_to_what_the_card_states():
     runs = re.findall(r"^\| \d \|.*\| ([\d,]+) \| \d+ \|$", card("k3-tiny"), re.M)
     total = sum(int(tokens.replace(",", "")) for tokens in runs)
     assert f"trained by this repository on {total / 1e6:.2f} million" in card("k3-tiny")

@@ -53,7 +53,7 @@ def test_its_decay_gates_are_those_it_was_drawn_with(trained):
         (partial(tasks.recall, times=1), "The", "recall_words_right"),
     ],
 )
-def test_what_was_told_once_is_found(trained, tokenizer, stored, make, mark, name):
+def test_what_was_stated_once_is_recalled(trained, tokenizer, stored, make, mark, name):
     right = interpretability.answers(trained, tokenizer, make, mark)
     assert right == pytest.approx(stored[name], abs=0.02)
     assert right > RECALL
@@ -61,19 +61,19 @@ def test_what_was_told_once_is_found(trained, tokenizer, stored, make, mark, nam
 
 @pytest.mark.parametrize("repeated", [interpretability.nonsense, interpretability.unordered])
 def test_a_head_looks_at_what_followed_the_last_time(trained, tokenizer, stored, repeated):
-    found = interpretability.induction(trained, tokenizer, repeated)
+    result = interpretability.induction(trained, tokenizer, repeated)
     kept = stored["induction"][repeated.__name__]
-    assert found["of"] == kept["of"]
-    assert found["best_head"] == pytest.approx(kept["best_head"], abs=0.03)
-    assert found["best_head"] > TIMES_CHANCE * found["chance"]
-    first, second, third = found["nats_by_copy"]
+    assert result["of"] == kept["of"]
+    assert result["best_head"] == pytest.approx(kept["best_head"], abs=0.03)
+    assert result["best_head"] > TIMES_CHANCE * result["chance"]
+    first, second, third = result["nats_by_copy"]
     assert third < second < first / 3
 
 
 def test_a_head_looks_at_the_number_of_a_key(trained, tokenizer, stored):
-    found = interpretability.answering_head(trained, tokenizer)
-    assert found["best_head"] == pytest.approx(stored["answering_head"]["best_head"], abs=0.03)
-    assert found["best_head"] > TIMES_CHANCE * found["chance"]
+    result = interpretability.answering_head(trained, tokenizer)
+    assert result["best_head"] == pytest.approx(stored["answering_head"]["best_head"], abs=0.03)
+    assert result["best_head"] > TIMES_CHANCE * result["chance"]
 
 
 def test_without_full_attention_nothing_is_copied(trained, tokenizer):

@@ -36,14 +36,14 @@ def tokenizer():
 @pytest.fixture(scope="module")
 def windows(tokenizer):
     """Text of every generated domain, from seeds that no corpus has: [2, WINDOW + 1] each."""
-    found = {}
+    result = {}
     for domain in sorted(RECIPES["k3-tiny"].domains & GENERATED.keys()):
         make, _ = GENERATED[domain]
         random, ids = Random(interpretability.SEED + 7), []
         while len(ids) < 2 * (WINDOW + 1):
             ids += [K3_TINY.bos, *tokenizer.encode(make(random))]
-        found[domain] = torch.tensor(ids[: 2 * (WINDOW + 1)]).view(2, -1)
-    return found
+        result[domain] = torch.tensor(ids[: 2 * (WINDOW + 1)]).view(2, -1)
+    return result
 
 
 def test_it_has_the_sizes_of_its_preset_and_fits_in_the_repository(trained):
@@ -61,15 +61,15 @@ def test_it_predicts_stories_it_has_not_seen(trained, tokenizer):
 
 
 def test_the_domain_tells_which_experts_work(trained, windows):
-    known = interpretability.experts(trained, windows)
+    measured = interpretability.experts(trained, windows)
     untrained = interpretability.experts(
         initial_model(RECIPES["k3-tiny"], 0).eval().requires_grad_(False), windows
     )
-    bits = {layer: row["mutual_information"] for layer, row in known.items()}
+    bits = {layer: row["mutual_information"] for layer, row in measured.items()}
     assert sum(b >= 0.5 for b in bits.values()) >= len(bits) / 2
     assert all(b > untrained[layer]["mutual_information"] for layer, b in bits.items())
-    assert max(row["largest_share"] for row in known.values()) > 3
-    assert min(row["least_used"] for row in known.values()) > 0  # no dead expert
+    assert max(row["largest_share"] for row in measured.values()) > 3
+    assert min(row["least_used"] for row in measured.values()) > 0  # no dead expert
 
 
 def test_half_lives_span_two_orders_of_magnitude(trained, windows):
@@ -87,10 +87,10 @@ def stored():
     return json.loads((MODELS / "k3-tiny" / "measurements.json").read_text())
 
 
-def test_plain_english_from_elsewhere_costs_what_the_card_says(trained, tokenizer, stored):
-    found = narrative(trained, tokenizer)
-    assert found["model"] < NARRATIVE_BITS
-    assert found["model"] == pytest.approx(stored["narrative"]["model"], abs=0.01)
+def test_plain_english_from_elsewhere_costs_what_the_card_states(trained, tokenizer, stored):
+    result = narrative(trained, tokenizer)
+    assert result["model"] < NARRATIVE_BITS
+    assert result["model"] == pytest.approx(stored["narrative"]["model"], abs=0.01)
 
 
 def test_repeats_are_copied_and_keys_looked_up(trained, tokenizer, stored):
@@ -107,7 +107,7 @@ def test_code_that_was_held_out_costs_less_than_the_goal(stored):
     assert stored["text"]["code"]["model"] < CODE_BITS
 
 
-def test_a_mix_that_reads_all_alike_costs_what_the_card_says(trained, windows):
+def test_a_mix_that_reads_all_alike_costs_what_the_card_states(trained, windows):
     costs = interpretability.evened(trained, windows["story"])
     assert max(costs, key=costs.get) == "output_attn_res"
     assert costs["output_attn_res"] > 1
@@ -115,9 +115,9 @@ def test_a_mix_that_reads_all_alike_costs_what_the_card_says(trained, windows):
 
 
 def test_a_head_of_the_full_attention_looks_at_the_answer(trained, tokenizer, stored):
-    found = interpretability.answering_head(trained, tokenizer)
-    assert found["best_head"] == pytest.approx(stored["trained"]["answering_head"]["best_head"], abs=0.03)
-    assert found["best_head"] > 6 * found["chance"]
+    result = interpretability.answering_head(trained, tokenizer)
+    assert result["best_head"] == pytest.approx(stored["trained"]["answering_head"]["best_head"], abs=0.03)
+    assert result["best_head"] > 6 * result["chance"]
 
 
 def test_the_first_layers_wipe_their_memory_where_a_document_begins(trained, tokenizer, windows):

@@ -31,7 +31,7 @@ def test_a_story_has_no_open_slots_and_starts_sentences_with_capitals(language):
 
 def test_the_same_seed_tells_the_same_story_in_every_language():
     people = [re.findall(r"Mia|Tom|Ben|Max|Leo|Rosa", story(Random(3), language)) for language in LANGUAGES]
-    assert all(set(found) == set(people[0]) for found in people)
+    assert all(set(result) == set(people[0]) for result in people)
 
 
 def test_the_word_lists_of_the_languages_run_in_parallel():
@@ -55,30 +55,30 @@ def test_french_and_spanish_contract_articles():
 
 def test_keyvalue_answers_come_from_the_table():
     for seed in range(50):
-        told, asked = tasks.keyvalue(Random(seed)).removeprefix("let ").split(" ? ")
-        table = dict(pair.split("=") for pair in told.split("; "))
-        assert all(table[k] == v for k, v in (pair.split("=") for pair in asked.split("; ")))
+        statements, queries = tasks.keyvalue(Random(seed)).removeprefix("let ").split(" ? ")
+        table = dict(pair.split("=") for pair in statements.split("; "))
+        assert all(table[k] == v for k, v in (pair.split("=") for pair in queries.split("; ")))
 
 
-def test_recall_answers_are_what_was_told():
+def test_recall_answers_are_what_was_stated():
     for seed in range(50):
         text = tasks.recall(Random(seed))
-        told = dict(re.findall(r"(\w+) has the (\w+ \w+)\.", text))
-        assert dict(re.findall(r"What does (\w+) have\? The (\w+ \w+)\.", text)) == told
+        statements = dict(re.findall(r"(\w+) has the (\w+ \w+)\.", text))
+        assert dict(re.findall(r"What does (\w+) have\? The (\w+ \w+)\.", text)) == statements
 
 
-def test_a_lookup_repeats_the_pairs_it_was_told():
+def test_a_lookup_repeats_the_pairs_that_were_stated():
     for seed in range(50):
-        told, asked = (part.split() for part in tasks.lookup(Random(seed)).split(" ? "))
-        table = dict(zip(told[::2], told[1::2], strict=True))
-        assert all(table[k] == v for k, v in zip(asked[::2], asked[1::2], strict=True))
-        assert set(asked) == set(told)
+        statements, queries = (part.split() for part in tasks.lookup(Random(seed)).split(" ? "))
+        table = dict(zip(statements[::2], statements[1::2], strict=True))
+        assert all(table[k] == v for k, v in zip(queries[::2], queries[1::2], strict=True))
+        assert set(queries) == set(statements)
 
 
 def test_a_question_is_asked_once_when_recall_is_measured():
     keys = re.findall(r" (\w)=", tasks.keyvalue(Random(1), once=True))
     names = re.findall(r"does (\w+) have", tasks.recall(Random(1), times=1))
-    assert all(keys.count(key) == 2 for key in keys)  # told and asked
+    assert all(keys.count(key) == 2 for key in keys)  # once stated, once queried
     assert len(names) == len(set(names))
 
 
@@ -121,7 +121,7 @@ def test_a_recipe_reads_domains_that_exist_in_shares_that_add_up_to_one(name):
         assert sum(phase.shares.values()) == pytest.approx(1)
 
 
-def test_a_recipe_is_found_by_the_sizes_it_makes():
+def test_a_recipe_is_chosen_by_the_sizes_it_makes():
     assert all(recipe_of(recipe.config) is recipe for recipe in RECIPES.values())
     with pytest.raises(ValueError, match="k3-tiny, k3-recall"):
         recipe_of(KIMI_K3)
@@ -139,10 +139,10 @@ def corpus(tmp_path):
 
 
 def test_streams_hold_every_document_and_know_their_bytes(corpus):
-    found = streams(corpus, BYTES, "train", DOMAINS)
-    assert found["counting"].ids.tolist()[:7] == [256, *b"1 2 3", 256]
-    assert found["counting"].bytes_per_token == 1
-    assert streams(corpus, BYTES, "train", DOMAINS)["story"].text_bytes == found["story"].text_bytes
+    result = streams(corpus, BYTES, "train", DOMAINS)
+    assert result["counting"].ids.tolist()[:7] == [256, *b"1 2 3", 256]
+    assert result["counting"].bytes_per_token == 1
+    assert streams(corpus, BYTES, "train", DOMAINS)["story"].text_bytes == result["story"].text_bytes
 
 
 def test_a_window_begins_with_a_document_that_is_near():
@@ -153,8 +153,8 @@ def test_a_window_begins_with_a_document_that_is_near():
 
 
 def test_a_batch_is_decided_by_seed_step_and_worker(corpus):
-    found = streams(corpus, BYTES, "train", DOMAINS)
-    mix = DataMix(found, {"story": 0.5, "counting": 0.5}, seed=1)
+    result = streams(corpus, BYTES, "train", DOMAINS)
+    mix = DataMix(result, {"story": 0.5, "counting": 0.5}, seed=1)
     assert mix.batch(3, 0, 4, 8).shape == (4, 9)
     assert torch.equal(mix.batch(3, 0, 4, 8), mix.batch(3, 0, 4, 8))
     assert not torch.equal(mix.batch(3, 0, 4, 8), mix.batch(3, 1, 4, 8))

@@ -37,8 +37,8 @@ def counting():
     return Stream(np.array(ids, dtype=np.uint16), 256, sum(map(len, texts)))
 
 
-def trainer(stream, out, steps=20, **given):
-    settings = Settings(4, 32, steps, schedule=Schedule(5e-3, warmup=5), **given)
+def trainer(stream, out, steps=20, **options):
+    settings = Settings(4, 32, steps, schedule=Schedule(5e-3, warmup=5), **options)
     return Trainer(random_model(SMALL), DataMix({"counting": stream}, {"counting": 1.0}), settings, out)
 
 
@@ -144,8 +144,8 @@ def test_two_processes_average_add_agree_and_take_turns(tmp_path):
         subprocess.Popen([*command, str(rank), str(tmp_path / "meeting")], stdout=subprocess.PIPE, text=True)
         for rank in range(2)
     ]
-    said = [run.communicate(timeout=120)[0].strip() for run in runs]
-    assert said == [f"[[1.0, 1.0], [[2.0]]] 6 1.5 {once}" for once in (None, True)]
+    message = [run.communicate(timeout=120)[0].strip() for run in runs]
+    assert message == [f"[[1.0, 1.0], [[2.0]]] 6 1.5 {once}" for once in (None, True)]
 
 
 def test_bits_per_byte_of_a_uniform_guess():

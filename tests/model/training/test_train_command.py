@@ -38,10 +38,10 @@ def home(tmp_path_factory):
 def train(home, tmp_path, monkeypatch):
     """Runs the command in this process, with the short recipe and --out in a folder of its own."""
     monkeypatch.setitem(RECIPES, "k3-recall", SHORT)
-    places = {"--corpus": home / "corpus", "--out": tmp_path / "out", "--tokenizer": home / "bytes.json"}
+    positions = {"--corpus": home / "corpus", "--out": tmp_path / "out", "--tokenizer": home / "bytes.json"}
 
     def run(*given):
-        usual = {"--model": "k3-recall", "--phase": "begin", "--steps": 2, "--workers": 1} | places
+        usual = {"--model": "k3-recall", "--phase": "begin", "--steps": 2, "--workers": 1} | positions
         options = usual | dict(zip(given[::2], given[1::2], strict=True))
         monkeypatch.setattr(sys, "argv", ["train", *(str(x) for pair in options.items() for x in pair)])
         main()
@@ -61,9 +61,9 @@ def other(tmp_path_factory):
     return folder
 
 
-def test_a_run_says_what_it_does_and_where_it_puts_things(train, tmp_path, capsys):
+def test_a_run_reports_what_it_does_and_where_it_puts_things(train, tmp_path, capsys):
     train()
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     out = tmp_path / "out"
     for part in (
         "training k3-recall",
@@ -72,13 +72,13 @@ def test_a_run_says_what_it_does_and_where_it_puts_things(train, tmp_path, capsy
         "step 2  64 tokens",
         "tokens/s  loss ",
     ):
-        assert part in said
-    assert "bits per byte: counting " in said
-    assert f"log: {out}/log.jsonl" in said
-    assert said.splitlines()[-1] == f"done: step 2, weights in {out}/weights"
+        assert part in message
+    assert "bits per byte: counting " in message
+    assert f"log: {out}/log.jsonl" in message
+    assert message.splitlines()[-1] == f"done: step 2, weights in {out}/weights"
 
 
-def test_a_finished_run_says_so_and_keeps_its_weights(train, tmp_path, capsys):
+def test_a_finished_run_reports_it_and_keeps_its_weights(train, tmp_path, capsys):
     train()
     weights = tmp_path / "out" / "weights" / "model.safetensors"
     before = weights.stat().st_mtime_ns
@@ -116,7 +116,7 @@ def test_no_warmup_starts_at_the_full_rate(train, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
+    ("option", "value", "message"),
     [
         ("--steps", 0, "--steps: expected a whole number of at least 1, not 0"),
         ("--steps", "many", "expected a whole number of at least 1, not many"),
@@ -134,20 +134,20 @@ def test_no_warmup_starts_at_the_full_rate(train, tmp_path):
         ("--tokenizer", "nowhere", "--tokenizer nowhere: no such file"),
     ],
 )
-def test_what_cannot_be_is_refused_and_leaves_nothing_behind(train, tmp_path, capsys, option, value, said):
+def test_what_cannot_be_is_refused_and_leaves_nothing_behind(train, tmp_path, capsys, option, value, message):
     with pytest.raises(SystemExit) as end:
         train(option, value)
     assert end.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 def test_a_checkpoint_of_other_sizes_is_refused(train, other, tmp_path, capsys):
     with pytest.raises(SystemExit):
         train("--from", other)
-    said = capsys.readouterr().err
-    assert "has other sizes than k3-recall" in said
-    assert "kinds" in said
+    message = capsys.readouterr().err
+    assert "has other sizes than k3-recall" in message
+    assert "kinds" in message
     assert not (tmp_path / "out").exists()
 
 

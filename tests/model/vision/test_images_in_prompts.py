@@ -122,13 +122,13 @@ def test_rows_of_a_batch_are_the_single_runs(tiny):
 def test_decoding_continues_after_an_image(tiny):
     pad, model = tiny.config.media_pad, load("k3-random", torch.float64)
     images, cache = picture(tiny, (28, 56)), model.new_cache()
-    whole = model(torch.tensor([[1, pad, 2, 3]]), images=images)
+    full = model(torch.tensor([[1, pad, 2, 3]]), images=images)
     begin = model(torch.tensor([[1, pad]]), cache, images=images)
     rest = [model(torch.tensor([[i]]), cache) for i in (2, 3)]
-    torch.testing.assert_close(torch.cat([begin, *rest], 1), whole, rtol=0, atol=1e-12)
+    torch.testing.assert_close(torch.cat([begin, *rest], 1), full, rtol=0, atol=1e-12)
 
 
-def test_a_model_without_a_tower_says_so(tiny):
+def test_a_model_without_a_tower_is_reported(tiny):
     blind = meta("k3-random")
     blind.config = replace(blind.config, vision=None)
     with pytest.raises(ValueError, match="no vision tower"):

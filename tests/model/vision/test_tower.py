@@ -8,7 +8,7 @@ import torch
 from k3scope.model.vision.projector import Projector
 from k3scope.model.vision.splice import Splice, expand
 from k3scope.model.vision.tower import Images, VisionTower
-from k3scope.model.vision.vision_block import WHOLE
+from k3scope.model.vision.vision_block import PATTERN_PATCHES
 from k3scope.model.vision.vision_config import VisionConfig
 
 VIT = VisionConfig(d=24, layers=2, heads=3, qkv=36, mlp=40, grid=6)
@@ -56,18 +56,18 @@ def naive(w: dict, images: Images) -> torch.Tensor:
 
 def naive_item(w: dict, patches: torch.Tensor, t: int, h: int, width: int) -> list[torch.Tensor]:
     kernel = w["patch_embed.proj.weight"]
-    places = [(f, y, x) for f in range(t) for y in range(h) for x in range(width)]
+    positions = [(f, y, x) for f in range(t) for y in range(h) for x in range(width)]
     stream = []
-    for patch, (f, y, x) in zip(patches, places, strict=True):
+    for patch, (f, y, x) in zip(patches, positions, strict=True):
         vector = torch.stack([(patch * kernel[o]).sum() for o in range(len(kernel))])
         vector = vector + naive_position(w["patch_embed.pos_emb.weight"], h, width, y, x)
         if t > 1:
             vector = vector + naive_time(f, len(kernel))
         stream.append(vector)
     for block in range(VIT.layers):
-        stream = naive_block(w, f"encoder.blocks.{block}.", stream, places)
+        stream = naive_block(w, f"encoder.blocks.{block}.", stream, positions)
     stream = [naive_norm(v, w["encoder.final_layernorm.weight"], 1.1920929e-07) for v in stream]
-    at = dict(zip(places, stream, strict=True))
+    at = dict(zip(positions, stream, strict=True))
     rows = []
     for y in range(0, h, 2):
         for x in range(0, width, 2):
@@ -170,19 +170,19 @@ def test_items_do_not_mix(weights):
 
 def test_a_large_image_gives_the_same_without_its_pattern(weights, monkeypatch):
     images = images_of((1, 6, 8))
-    whole = ours(weights, images, torch.float64)
-    monkeypatch.setattr("k3scope.model.vision.vision_block.WHOLE", 47)
-    torch.testing.assert_close(ours(weights, images, torch.float64), whole, rtol=0, atol=1e-12)
-    assert WHOLE >= 1024
+    full = ours(weights, images, torch.float64)
+    monkeypatch.setattr("k3scope.model.vision.vision_block.PATTERN_PATCHES", 47)
+    torch.testing.assert_close(ours(weights, images, torch.float64), full, rtol=0, atol=1e-12)
+    assert PATTERN_PATCHES >= 1024
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_stays_near(weights, dtype):
     images = images_of((1, 4, 6))
-    found = ours(weights, images, dtype)
-    assert found.dtype == dtype
+    result = ours(weights, images, dtype)
+    assert result.dtype == dtype
     expected = ours(weights, images, torch.float64)
-    assert (found.double() - expected).abs().max() < 0.1 * expected.abs().max()
+    assert (result.double() - expected).abs().max() < 0.1 * expected.abs().max()
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ import torch
 from k3scope.model.checkpoint.checkpoint import open_checkpoint, read_config
 from k3scope.model.checkpoint.model_registry import REGISTERED, folder_of
 from k3scope.model.checkpoint.tensor_layout import cast
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.config import Config
 from k3scope.model.init import build, random_model
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.presets import META_ONLY, PRESETS, TRAINED, preset
+from k3scope.model.tokenizers.tokenizer import Tokenizer
 
 
 def config_of(name: str) -> Config:
@@ -24,6 +26,11 @@ def config_of(name: str) -> Config:
 def meta(name: str) -> KimiK3:
     """The module tree of a model on the meta device: every shape, no numbers."""
     return build(config_of(name))
+
+
+def tokenizer(name: str) -> Tokenizer:
+    """The tokenizer that belongs to a model of that name. ValueError when it has none."""
+    return tokenizer_of(name, config_of(name).vocab)
 
 
 def load(name: str, dtype: torch.dtype | None = None, device: str = "cpu") -> KimiK3:

@@ -18,9 +18,8 @@ class Folder:
     def __init__(self, path: Path):
         self.path = path
         self._opened: dict[str, Shard] = {}
-        self.weight_map = (
-            _index(path / INDEX) if (path / INDEX).exists() else self._listed()
-        )  # tensor -> file
+        # tensor -> file
+        self.weight_map = _index(path / INDEX) if (path / INDEX).exists() else self._listed()
         files = set(self.weight_map.values())
         self.absent = sorted(file for file in files if not (path / file).exists())
         self.files = sorted(files - set(self.absent))

@@ -98,7 +98,7 @@ def mix_weights(trace: Trace, mix: MixWeights) -> np.ndarray:
 def table(rows: list[np.ndarray]) -> np.ndarray:
     """Weights of several mixes [mixes, stored sums + 1]: the running sum in the last column.
 
-    NaN where a mix has no such candidate. `rows`: `Mix.mean`, or the weights of one token in each mix.
+    NaN where a mix has no such candidate. `rows`: `MixWeights.mean`, or the weights of one token in each mix.
     """
     wide = max(map(len, rows), default=1)
     image = np.full((len(rows), wide), np.nan, dtype=np.float32)

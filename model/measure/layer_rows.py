@@ -40,7 +40,7 @@ def _sum(values: dict[int, float]) -> LayerRow:
 
 def _entropy(values: dict[int, float]) -> LayerRow:
     description = (
-        "entropy of the shares of the experts over the prompt; the higher, the more evenly they are used"
+        "entropy of the shares of the experts over the prompt; the more, the more evenly they are used"
     )
     return LayerRow("experts", description, "bits", values)
 

@@ -16,13 +16,13 @@ from k3scope.model.vision.tower import Images
 from k3scope.model.vision.vision_config import VisionConfig
 
 MOST_PATCHES = 65536  # of one image; larger ones are scaled down
-MOST_PIXELS = 100_000_000  # refused before decoding: a small file can claim a huge picture
+MOST_PIXELS = 100_000_000  # refused before decoding: a small file can claim a huge image
 SQUARE, LIGHT, DARK = 8, 255, 180  # the chessboard behind transparent pixels
 ImageSource = Image.Image | np.ndarray | str | Path | bytes
 
 
 def read(source: ImageSource, formats: Sequence[str] | None = None) -> Image.Image:
-    """A decoded picture from a file, its bytes, or an array [H, W], [H, W, 3] or [H, W, 4] of uint8.
+    """A decoded image from a file, its bytes, or an array [H, W], [H, W, 3] or [H, W, 4] of uint8.
 
     `formats`: the ones that are taken, by their names in Pillow. ValueError gives the reason when it is none.
     """
@@ -51,7 +51,7 @@ def read(source: ImageSource, formats: Sequence[str] | None = None) -> Image.Ima
 
 
 def prepare(images: Sequence[ImageSource | Sequence[ImageSource]], vit: VisionConfig) -> Images:
-    """Patches of images, and of clips where an entry is a list of frames. ValueError for a bad picture."""
+    """Patches of images, and of clips where an entry is a list of frames. ValueError for a bad image."""
     items = [_item(p if isinstance(p, list | tuple) else [p], vit) for p in images]
     if not items:
         raise ValueError("there are no images; expected at least one")
@@ -59,7 +59,7 @@ def prepare(images: Sequence[ImageSource | Sequence[ImageSource]], vit: VisionCo
 
 
 def prompt_text(images: Sequence[Image.Image]) -> str:
-    """What stands in a prompt for pictures: special tokens around the size, and one placeholder each."""
+    """What stands in a prompt for images: special tokens around the size, and one placeholder each."""
     sizes = ("{}x{}".format(*image.size) for image in images)
     return "".join(
         f"<|media_begin|>image {size}<|media_content|><|media_pad|><|media_end|>" for size in sizes

@@ -2,10 +2,6 @@
 
 from pathlib import Path
 
-from k3scope.app.commands.params import ledger_csv
-from k3scope.diagrams.facts.block_facts import Facts
-from k3scope.diagrams.scene.diagram_file import FORMATS, Picture, groups
-from k3scope.diagrams.scene.graph import OPEN
 from k3scope.diagrams.spec.shapes import MOST, PHASES, Step
 
 LEDGER = "ledger"
@@ -16,8 +12,8 @@ def arguments(parser) -> None:
     parser.add_argument("--model", default="kimi-k3", help="preset, config.json or checkpoint folder")
     parser.add_argument(
         "--open",
-        default=",".join(OPEN),
-        help="open groups: a,b (empty: all closed; all: every one; everything: also tensors, operations)",
+        help="open groups: a,b (default: those of the page; empty: all closed; all: every one; "
+        "everything: also tensors, operations)",
     )
     parser.add_argument("--select", default="", metavar="ID", help="block to mark")
     parser.add_argument("--layer", type=int, metavar="N", help="draw this layer, with its own variants")
@@ -33,32 +29,31 @@ def arguments(parser) -> None:
 
 
 def run(options) -> None:
+    out = _ledger(options) if options.view == LEDGER else _diagram(options)
+    print(f"{out}: {out.stat().st_size:,} bytes")
+
+
+def _diagram(options) -> Path:
+    from k3scope.diagrams.scene.diagram_file import diagram, format_of
+
+    format_of(options.out)  # before the model is built
+    names = ("view", "layer", "select", "phase", "B", "T", "types", "theme")
+    more = {name: getattr(options, name) for name in names}
+    if options.open is not None:
+        more["open"] = options.open
+    return diagram(options.model, **more).save(options.out, options.zoom)
+
+
+def _ledger(options) -> Path:
+    from k3scope.app.commands.params import ledger_csv
+    from k3scope.diagrams.facts.block_facts import Facts
+
     out = Path(options.out)
-    known = ("csv",) if options.view == LEDGER else tuple(FORMATS)
-    if out.suffix.removeprefix(".") not in known:
-        raise ValueError(
-            f"--out {out}: the ending {out.suffix!r} is no format of the {options.view}; "
-            f"expected {', '.join(f'.{form}' for form in known)}"
-        )
-    content = _content(options, out.suffix.removeprefix("."))
+    if out.suffix != ".csv":
+        raise ValueError(f"{out}: the ending {out.suffix!r} is no format of the ledger; expected .csv")
+    content = ledger_csv(Facts.of(options.model))
     try:
-        out.write_bytes(content)
+        out.write_bytes(content.encode())
     except OSError as error:
         raise ValueError(f"cannot write {out} ({error.strerror})") from None
-    print(f"{out}: {len(content):,} bytes")
-
-
-def _content(options, form: str) -> bytes:
-    facts = Facts.of(options.model)
-    if options.view == LEDGER:
-        return ledger_csv(facts).encode()
-    if options.select and options.select not in facts.blocks:
-        raise ValueError(f"--select {options.select!r} is no block; known: {', '.join(facts.blocks)}")
-    try:
-        opened = groups(options.open)
-    except ValueError as error:
-        raise ValueError(f"--open {error}") from None
-    step = Step(options.B, options.T, options.phase, options.types)
-    dark = options.theme == "dark"
-    shown = Picture(options.model, options.view, opened, options.layer, options.select, step, dark)
-    return shown.file(form, options.zoom)
+    return out

@@ -1,15 +1,15 @@
-"""The numbers of a step as a person asks for them: each with its formula in words and filled in."""
+"""The numbers of a step as a person asks for them: each with its formula in names and filled in."""
 
 from dataclasses import dataclass
 
-from k3scope.diagrams.cost import roofline as costs
+from k3scope.diagrams.cost import roofline
 from k3scope.diagrams.cost.roofline import ATTENTION, BYTES, Cost, Device, Point, Weights
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec import block_spec, formula
 from k3scope.diagrams.spec.format_numbers import short, size
 
 OTHER = "Norms, mixes"
-# parts of a step: title, colour, blocks (a group stands for everything in it; the first match wins)
+# parts of a step: title, kind, blocks (a group stands for everything in it; the first match wins)
 PARTS = (
     ("MLA attention", "attention", (ATTENTION,)),
     ("MLA projections", "attention", ("mla",)),
@@ -18,24 +18,24 @@ PARTS = (
     ("Shared experts", "ffn", ("moe_shared_experts",)),
     ("Router, latent projections", "ffn", ("latent_moe",)),
     ("Dense FFN", "ffn", ("dense_mlp",)),
-    ("Output head", "embed", ("lm_head",)),
+    ("LM head", "embed", ("lm_head",)),
 )
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One number: short for the eye, exact in `how`, which says where it comes from."""
+class CostReading:
+    """One number: short for the eye, exact in `how`, its derivation."""
 
     id: str
     title: str
     value: str
     note: str  # a second, smaller line
-    names: str  # the formula in words
+    names: str  # the formula in names
     how: str  # the formula with its numbers, and the result
 
 
 @dataclass(frozen=True)
-class Part:
+class CostPart:
     """What one part of the model takes of a step."""
 
     title: str
@@ -70,70 +70,70 @@ def plain(value: float) -> str:
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
 
 
-def readings(facts: Facts, point: Point, device: Device, count: int) -> list[Reading]:
+def readings(facts: Facts, point: Point, device: Device, count: int) -> list[CostReading]:
     """Time first, then work, then bytes."""
-    found = costs.cost(facts, point)
+    cost = roofline.cost(facts, point)
     return [
-        *_time(found, point, device, count),
-        *_work(found, point, facts),
-        *_caches(found, point, facts),
+        *_time(cost, point, device, count),
+        *_work(cost, point, facts),
+        *_caches(cost, point, facts),
         _held(facts, point, device, count),
     ]
 
 
-def _time(found: Cost, point: Point, device: Device, count: int) -> list[Reading]:
-    least, bound = found.seconds(device, count)
-    compute = found.flops / (device.flops_bf16 * count)
-    memory = found.bytes_read / (device.bytes_per_second * count)
-    intensity, ridge = found.flops / found.bytes_read, device.flops_bf16 / device.bytes_per_second
+def _time(cost: Cost, point: Point, device: Device, count: int) -> list[CostReading]:
+    least, bound = cost.seconds(device, count)
+    compute = cost.flops / (device.flops_bf16 * count)
+    memory = cost.bytes_read / (device.bytes_per_second * count)
+    intensity, ridge = cost.flops / cost.bytes_read, device.flops_bf16 / device.bytes_per_second
     rate = point.new_tokens / least
     where = f"{count} × {device.name}"
     return [
-        Reading(
+        CostReading(
             "time",
             "Least time of the step",
             seconds(least),
             f"bound by {bound}; compute {seconds(compute)}, memory {seconds(memory)}",
             "the longer of FLOPs ÷ peak and bytes read ÷ bandwidth",
-            f"max({found.flops:.4g} ÷ ({count} × {device.flops_bf16:.4g}/s), {found.bytes_read:.4g} B ÷ "
+            f"max({cost.flops:.4g} ÷ ({count} × {device.flops_bf16:.4g}/s), {cost.bytes_read:.4g} B ÷ "
             f"({count} × {device.bytes_per_second:.3g} B/s)) = {seconds(least)} on {where}",
         ),
-        Reading(
+        CostReading(
             "rate",
             "Speed, at most",
             f"{plain(rate)} tokens/s",
             f"{'over the batch' if point.batch > 1 else 'one sequence'}; {plain(intensity)} FLOP per byte, "
             f"the devices balance at {plain(ridge)}",
             "tokens of the step ÷ least time; FLOPs ÷ bytes read against peak ÷ bandwidth",
-            f"{point.new_tokens:,} ÷ {seconds(least)}; {found.flops:.4g} ÷ {found.bytes_read:.4g} B = "
+            f"{point.new_tokens:,} ÷ {seconds(least)}; {cost.flops:.4g} ÷ {cost.bytes_read:.4g} B = "
             f"{plain(intensity)}; {device.flops_bf16:.4g} ÷ {device.bytes_per_second:.3g} = {ridge:.0f}",
         ),
     ]
 
 
-def _work(found: Cost, point: Point, facts: Facts) -> list[Reading]:
+def _work(cost: Cost, point: Point, facts: Facts) -> list[CostReading]:
     c, w, each = facts.config, Weights.of(facts), BYTES[point.experts_as]
-    touched = f"{found.experts_touched:,.2f}".rstrip("0").rstrip(".")
-    per_token = found.flops / point.new_tokens
+    touched = f"{cost.experts_touched:,.2f}".rstrip("0").rstrip(".")
+    per_token = cost.flops / point.new_tokens
     return [
-        Reading(
+        CostReading(
             "flops",
             "FLOPs of the step",
-            operations(found.flops),
+            operations(cost.flops),
             f"{operations(per_token)} per token",
             "the sum of the parts below: 2 per multiply-add of every matrix product",
-            f"{found.flops:,.0f} over {point.new_tokens:,} tokens = {per_token:,.0f} per token",
+            f"{cost.flops:,.0f} over {point.new_tokens:,} tokens = {per_token:,.0f} per token",
         ),
-        Reading(
+        CostReading(
             "weights",
             "Weights read",
-            size(round(found.weight_bytes)),
-            f"{short(round(found.parameters_read))} parameters",
+            size(round(cost.weight_bytes)),
+            f"{short(round(cost.parameters_read))} parameters",
             "parameters of every step × 2 B + experts touched × MoE layers × weights of one × bytes each",
             f"{w.rest:,} × 2 B + {touched} × {w.layers} × {w.expert:,} × {each:g} B = "
-            f"{found.weight_bytes:,.0f} B",
+            f"{cost.weight_bytes:,.0f} B",
         ),
-        Reading(
+        CostReading(
             "touched",
             "Experts touched",
             f"{touched} of {c.experts}",
@@ -144,15 +144,15 @@ def _work(found: Cost, point: Point, facts: Facts) -> list[Reading]:
     ]
 
 
-def _caches(found: Cost, point: Point, facts: Facts) -> list[Reading]:
+def _caches(cost: Cost, point: Point, facts: Facts) -> list[CostReading]:
     c = facts.config
-    token, state = costs.latent_bytes_per_token(c), costs.state_bytes(c, point.conv_state)
-    cross = costs.crossover(c, point.conv_state)
+    token, state = roofline.latent_bytes_per_token(c), roofline.state_bytes(c, point.conv_state)
+    cross = roofline.crossover(c, point.conv_state)
     width, wide = c.kda_heads * c.kda_head_dim, 2 if point.conv_state == "bf16" else 4
     held = "held, not read" if point.phase == "prefill" else "read in the step"
     latents, states = point.batch * point.context * token, point.batch * state
     return [
-        Reading(
+        CostReading(
             "latents",
             "KV cache",
             size(latents),
@@ -161,7 +161,7 @@ def _caches(found: Cost, point: Point, facts: Facts) -> list[Reading]:
             f"{point.batch:,} × {point.context:,} × {c.kinds.count('mla')} × ({c.kv_rank} + "
             f"{c.shared_key_dim}) × 2 B = {latents:,} B",
         ),
-        Reading(
+        CostReading(
             "states",
             "KDA state",
             size(states),
@@ -171,7 +171,7 @@ def _caches(found: Cost, point: Point, facts: Facts) -> list[Reading]:
             f"{point.batch:,} × {c.kinds.count('kda')} × ({c.kda_heads} × {c.kda_head_dim}² × 4 B + 3 × "
             f"{c.conv - 1} × {width:,} × {wide} B) = {states:,} B",
         ),
-        Reading(
+        CostReading(
             "crossover",
             "Cache passes state at",
             f"{cross:,} tokens",
@@ -182,11 +182,11 @@ def _caches(found: Cost, point: Point, facts: Facts) -> list[Reading]:
     ]
 
 
-def _held(facts: Facts, point: Point, device: Device, count: int) -> Reading:
-    weights, caches = costs.held_bytes(facts, point)
+def _held(facts: Facts, point: Point, device: Device, count: int) -> CostReading:
+    weights, caches = roofline.held_bytes(facts, point)
     room = device.memory_bytes * count
     fits = "fits in" if weights + caches <= room else "does not fit in"
-    return Reading(
+    return CostReading(
         "held",
         "Held in memory",
         size(round(weights + caches)),
@@ -197,19 +197,19 @@ def _held(facts: Facts, point: Point, device: Device, count: int) -> Reading:
     )
 
 
-def split(facts: Facts, point: Point) -> list[Part]:
+def cost_parts(facts: Facts, point: Point) -> list[CostPart]:
     """The step by part of the model; parts without work and without weights are left out."""
     w = Weights.of(facts)
-    touched = costs.experts_touched(facts.config, point.new_tokens)
+    touched = roofline.experts_touched(facts.config, point.new_tokens)
     members: dict[str, list[block_spec.Block]] = {title: [] for title, _, _ in PARTS} | {OTHER: []}
     inside = {i: {i, *facts.view.inside(i)} for _, _, ids in PARTS for i in ids}
-    for block in costs.text_leaves(facts):
+    for block in roofline.text_leaves(facts):
         if block.id != "token_embedding":  # looked up, not multiplied
             members[_part_of(block.id, inside)].append(block)
     kinds = {title: kind for title, kind, _ in PARTS}
     parts = []
     for title, blocks in members.items():
-        flops = sum(costs.block_flops(facts, b, point) for b in blocks)
+        flops = sum(roofline.block_flops(facts, b, point) for b in blocks)
         own = sum(facts.own_total(b) for b in blocks if b.leaves)
         read, how = own * 2, f"{own:,} × 2 B"
         if title == "Routed experts":
@@ -217,7 +217,7 @@ def split(facts: Facts, point: Point) -> list[Part]:
             how = f"{touched:,.2f} × {w.layers} × {w.expert:,} × {BYTES[point.experts_as]:g} B"
         if flops or read:
             kind = kinds.get(title, "norm")
-            parts.append(Part(title, kind, flops, read, _flops_how(facts, blocks, point, flops), how))
+            parts.append(CostPart(title, kind, flops, read, _flops_how(facts, blocks, point, flops), how))
     return parts
 
 
@@ -230,7 +230,7 @@ def _flops_how(facts: Facts, blocks: list[block_spec.Block], point: Point, flops
     sizes = facts.sizes | {"B": point.batch, "T": tokens}
     terms = []
     for block in blocks:
-        if costs.block_flops(facts, block, point):
+        if roofline.block_flops(facts, block, point):
             context = f" × {point.context:,}" if block.id == ATTENTION and point.phase == "decode" else ""
             terms.append(f"{len(facts.instances(block))} × {formula.filled(block.flops, sizes)}{context}")
     return f"{' + '.join(terms) or 'no matrix product'} = {flops:,.0f}"

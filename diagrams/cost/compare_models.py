@@ -18,7 +18,7 @@ MISSING = "none"
 
 
 @dataclass(frozen=True)
-class Field:
+class FieldComparison:
     """A size of the Config in both models, as text."""
 
     name: str
@@ -32,7 +32,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ModelPair:
     """One count in both models; None where a model has no such thing."""
 
     id: str
@@ -55,9 +55,9 @@ class Pair:
 class Comparison:
     """Everything that differs between two models, and what does not."""
 
-    fields: list[Field]
-    totals: list[Pair]
-    blocks: list[Pair]
+    fields: list[FieldComparison]
+    totals: list[ModelPair]
+    blocks: list[ModelPair]
 
 
 def compare(a: Facts, b: Facts) -> Comparison:
@@ -65,7 +65,7 @@ def compare(a: Facts, b: Facts) -> Comparison:
 
 
 def read_config(text: str) -> Config:
-    """The Config of an official config.json as text. ValueError says in a sentence what is wrong with it."""
+    """The Config of an official config.json as text. ValueError: one sentence on what is wrong with it."""
     if len(text.encode(errors="replace")) > LARGEST_FILE:
         raise ValueError(f"the file is larger than {LARGEST_FILE // 1024} kB: no config.json is")
     try:
@@ -81,10 +81,10 @@ def read_config(text: str) -> Config:
 
 def _check_layers(raw) -> None:
     """Before anything is made of them: a number in a file must not keep the server busy."""
-    whole = raw if isinstance(raw, dict) else {}
+    config = raw if isinstance(raw, dict) else {}
     for part, key in (("text_config", "num_hidden_layers"), ("vision_config", "vt_num_hidden_layers")):
-        for found in (whole, whole.get(part)):
-            count = found.get(key) if isinstance(found, dict) else None
+        for section in (config, config.get(part)):
+            count = section.get(key) if isinstance(section, dict) else None
             if isinstance(count, int | float) and count > MOST_LAYERS:
                 raise ValueError(f"config.json: {key} is {count:,}; at most {MOST_LAYERS} are compared here")
 
@@ -98,10 +98,10 @@ def facts_of(config: Config, name: str) -> Facts:
         raise ValueError("config.json: no model can be built from these sizes") from None
 
 
-def _fields(a: Config, b: Config) -> list[Field]:
+def _fields(a: Config, b: Config) -> list[FieldComparison]:
     left, right = _texts(a), _texts(b)
-    named = [name for name in MEANINGS if name in left or name in right]
-    return [Field(n, MEANINGS[n], left.get(n, MISSING), right.get(n, MISSING)) for n in named]
+    names = [name for name in MEANINGS if name in left or name in right]
+    return [FieldComparison(n, MEANINGS[n], left.get(n, MISSING), right.get(n, MISSING)) for n in names]
 
 
 def _texts(c: Config) -> dict[str, str]:
@@ -142,9 +142,9 @@ def _written(kinds: tuple[str, ...]) -> str:
     return ", ".join(f"{n} {kind.upper()}" if n > 1 else kind.upper() for n, kind in _runs(kinds))
 
 
-def _totals(a: Facts, b: Facts) -> list[Pair]:
+def _totals(a: Facts, b: Facts) -> list[ModelPair]:
     left, right = _numbers(a), _numbers(b)
-    return [Pair(name, name, "structure", left[name], right[name]) for name in left]
+    return [ModelPair(name, name, "structure", left[name], right[name]) for name in left]
 
 
 def _numbers(f: Facts) -> dict[str, int | None]:
@@ -165,7 +165,7 @@ def _numbers(f: Facts) -> dict[str, int | None]:
     }
 
 
-def _blocks(a: Facts, b: Facts) -> list[Pair]:
+def _blocks(a: Facts, b: Facts) -> list[ModelPair]:
     """Blocks that have parameters in either model, in the order of the diagram."""
     left, right = ({row.id: row for row in f.rows()} for f in (a, b))
     pairs = []
@@ -175,5 +175,5 @@ def _blocks(a: Facts, b: Facts) -> list[Pair]:
             first = next(row for row in rows if row)
             counts = [row and row.total for row in rows]
             formulas = tuple(row.formula if row else "" for row in rows)
-            pairs.append(Pair(block.id, first.title, first.kind, *counts, formulas))
+            pairs.append(ModelPair(block.id, first.title, first.kind, *counts, formulas))
     return pairs

@@ -30,7 +30,7 @@ DEVICES = (
 
 @dataclass(frozen=True)
 class Point:
-    """Where the cost is asked for: `batch` sequences that already hold `context` tokens each.
+    """The operating point of a step: `batch` sequences that already hold `context` tokens each.
 
     Prefill computes the whole context at once; decode adds one token to it.
     """

@@ -47,15 +47,15 @@ def columns(graph: nx.DiGraph, rank: dict[str, int], leaving: set[str], fed: set
 def _chains(graph: nx.DiGraph) -> list[list[str]]:
     """Cut the graph into paths, each the best of what is left; the first is the spine."""
     rest = graph.copy()
-    place = {n: i for i, n in enumerate(graph)}
+    position = {n: i for i, n in enumerate(graph)}
     chains = []
     while rest:
-        chains.append(_best_path(graph, rest, place))
+        chains.append(_best_path(graph, rest, position))
         rest.remove_nodes_from(chains[-1])
-    return chains[:1] + sorted(chains[1:], key=lambda c: place[c[0]])
+    return chains[:1] + sorted(chains[1:], key=lambda c: position[c[0]])
 
 
-def _best_path(graph: nx.DiGraph, rest: nx.DiGraph, place: dict[str, int]) -> list[str]:
+def _best_path(graph: nx.DiGraph, rest: nx.DiGraph, position: dict[str, int]) -> list[str]:
     """The longest path; among equals the one that skips no box of its own, with the most edges."""
     best: dict[str, list[tuple]] = {}
     for node in nx.topological_sort(rest):
@@ -64,7 +64,7 @@ def _best_path(graph: nx.DiGraph, rest: nx.DiGraph, place: dict[str, int]) -> li
         for length, skips, edges, _, path in before:
             skips -= sum(p in path[:-1] for p in graph.predecessors(node))
             path = (*path, node)
-            paths.append((length + 1, skips, edges + graph.degree(node), -place[path[0]], path))
+            paths.append((length + 1, skips, edges + graph.degree(node), -position[path[0]], path))
         best[node] = sorted(paths)[-8:]  # a few, as a later node may turn a good start into a skip
     return list(max(path for paths in best.values() for path in paths)[-1])
 

@@ -1,14 +1,14 @@
-"""Everything the page says about a block, joined from its YAML and the live module tree."""
+"""Everything the page shows of a block, joined from its YAML and the live module tree."""
 
 from dataclasses import replace
 from functools import cache, cached_property
 
 from k3scope.diagrams.facts import code_listing
 from k3scope.diagrams.facts.instances import instances, layer_of, of_all_layers, parameters
-from k3scope.diagrams.facts.records import BlockFacts, Row, SymbolFact
+from k3scope.diagrams.facts.records import BlockFacts, ParameterRow, SymbolFact
 from k3scope.diagrams.spec import block_spec, formula
 from k3scope.diagrams.spec.block_spec import Block
-from k3scope.diagrams.spec.citations import source_of
+from k3scope.diagrams.spec.citations import citation_of
 from k3scope.diagrams.spec.shapes import Step
 from k3scope.model import meta
 from k3scope.model.accounting import Totals, count, totals
@@ -34,7 +34,7 @@ class Facts:
         self.config: Config = model.config
         self.sizes = self.config.sizes() | EXAMPLE
         self._blocks: dict[tuple[str, int | None], BlockFacts] = {}
-        self.drawings: dict[tuple, dict] = {}  # filled by diagrams.graph
+        self.drawings: dict[tuple, dict] = {}  # filled by scene.graph
 
     @staticmethod
     @cache
@@ -43,7 +43,7 @@ class Facts:
 
     @cached_property
     def totals(self) -> Totals:
-        return totals(self.model)
+        return totals(self.model, self.layout)
 
     @cached_property
     def layout(self) -> Layout:
@@ -57,16 +57,16 @@ class Facts:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """The blocks that this model has, by id, in the order of the view."""
-        had = {i: b for i, b in block_spec.blocks().items() if self.has(b.needs)}
-        found = {i: b.without(lambda name: not self.has(name)) for i, b in had.items()}
+        present = {i: b for i, b in block_spec.blocks().items() if self.has(b.needs)}
+        built = {i: b.without(lambda name: not self.has(name)) for i, b in present.items()}
         if self.config.family == "k3":
-            return found
+            return built
         # what pages say about K3 is not about this one, and its sizes come from elsewhere
-        return {i: replace(b, others=(), sources=(*b.sources, LINEAR_SIZES)) for i, b in found.items()}
+        return {i: replace(b, others=(), sources=(*b.sources, LINEAR_SIZES)) for i, b in built.items()}
 
     @cached_property
     def view(self) -> block_spec.View:
-        """The part of the picture that this model has."""
+        """The part of the view that this model has."""
         drawn = block_spec.view("model")
         io = {n.id for n in drawn.nodes if n.io and self.has(n.needs)}
         return drawn.of(lambda node: node in self.blocks or node in io, self.has)
@@ -75,7 +75,7 @@ class Facts:
         """Whether the model has a part, named by a field of its Config; it always has ""."""
         return not needed or getattr(self.config, needed) not in (None, False)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ParameterRow]:
         """Leaf blocks that own parameters; their totals add up to the model's."""
         leaves = [b for b in self.blocks.values() if b.leaves and self.own_total(b)]
         return [self._row(b) for b in leaves]
@@ -110,7 +110,7 @@ class Facts:
         return text, "[" + ", ".join(str(n) for n in formula.shape(text, values)) + "]"
 
     def block(self, block_id: str, layer: int | None = None) -> BlockFacts:
-        """A block in the whole model, or its instance in one layer. ValueError for an unknown block."""
+        """A block in all its instances, or its instance in one layer. ValueError for an unknown block."""
         if layer is not None and layer not in self.block(block_id).layers:
             layer = None
         if (block_id, layer) not in self._blocks:
@@ -133,7 +133,7 @@ class Facts:
     def _describe(self, block_id: str, layer: int | None) -> BlockFacts:
         table = self.blocks
         if block_id not in table:
-            raise ValueError(f"{self.name} has no block {block_id!r}; known: {', '.join(table)}")
+            raise ValueError(f"{self.name} has no block {block_id!r}{block_spec.nearest(block_id, table)}")
         block = table[block_id]
         paths = [p for p in self.instances(block) if layer is None or layer_of(p) == layer]
         group = block_id in block_spec.groups()
@@ -142,7 +142,7 @@ class Facts:
         else:
             total = sum(self.model.get_parameter(name).numel() for name in self.own(block_id, layer))
         each = {count(self.model.get_submodule(p)) for p in paths} if group else {self.per_instance(block)}
-        layers = sorted({at for p in paths if (at := layer_of(p)) is not None})
+        layers = sorted({n for p in paths if (n := layer_of(p)) is not None})
         listings = code_listing.listings(self.model, block)
         return BlockFacts(
             id=block_id,
@@ -154,7 +154,7 @@ class Facts:
             symbols=[self._symbol(s, block) for s in block.symbols],
             notes=formula.fill_braces(block.notes, self.sizes),
             others=list(block.others),
-            sources=[source_of(s) for s in block.sources],
+            sources=[citation_of(s) for s in block.sources],
             confidence=block.confidence,
             listings=listings,
             legend=self._legend(listings),
@@ -197,16 +197,16 @@ class Facts:
         """What a block gives: point, symbolic and concrete shape; of the instance at `path`."""
         block, edges = self.blocks[block_id], self._into(block_id)
         context = bool(edges) and all(e.context for e in edges)
-        at = self._mix(block, [path] if path else self.instances(block))
-        return [(point, *self.shape(s, at, step, context)) for point, s in block.out.items()]
+        mix = self._mix(block, [path] if path else self.instances(block))
+        return [(point, *self.shape(s, mix, step, context)) for point, s in block.out.items()]
 
     def _into(self, block_id: str) -> list[block_spec.Edge]:
         return [e for e in self.view.edges if e.target == block_id]
 
-    def _row(self, block: Block) -> Row:
+    def _row(self, block: Block) -> ParameterRow:
         each, many = self.per_instance(block), len(self.instances(block))
         own = [name for path in self.instances(block) for name in parameters(self.model, block, path)]
-        return Row(
+        return ParameterRow(
             id=block.id,
             title=block.title,
             kind=block.kind,
@@ -230,9 +230,9 @@ class Facts:
         return paths[-1] if "AttnResMix" in block.of else ""
 
     def _legend(self, listings: list[code_listing.Listing]) -> list[tuple[str, str]]:
-        known = self.config.sizes()
-        names = [n for text in listings for n in code_listing.config_names(text.text)]
-        return [(n, f"{known[n]:,}") for n in dict.fromkeys(names) if n in known]
+        sizes = self.config.sizes()
+        names = [n for listing in listings for n in code_listing.config_names(listing.text)]
+        return [(n, f"{sizes[n]:,}") for n in dict.fromkeys(names) if n in sizes]
 
     def _where(self, layers: list[int], many: int) -> str:
         if not layers:

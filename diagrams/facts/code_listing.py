@@ -3,10 +3,11 @@
 import ast
 import inspect
 import re
+import sys
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from torch import nn
 
@@ -23,12 +24,12 @@ OPERATORS = {
     "AttnResMix": reference.mix,
     "SituMLP": reference.situ_glu,
 }
-ROOT = Path(inspect.getfile(ops)).parents[2]
+PACKAGE = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True)
 class Listing:
-    """One piece of source: where it is from, the text, and line numbers (from 1) to mark."""
+    """One excerpt of source: where it is from, the text, and line numbers (from 1) to mark."""
 
     label: str
     text: str
@@ -40,15 +41,15 @@ def listings(model: KimiK3, block: Block) -> list[Listing]:
     path = instances(model, block)[0]
     own = [_class_of(model, name) for name in block.of]
     shown = list(dict.fromkeys(c for cls in own for c in _with_bases(cls)))
-    found = [_listing(cls, _own_attributes(block)) for cls in shown]
+    excerpts = [_listing(cls, _own_attributes(block)) for cls in shown]
     if path and len(own) == 1:
-        found += _call_site(model, path, own[0])
+        excerpts += _call_site(model, path, own[0])
     for cls in own:
         if operator := OPERATORS.get(cls.__name__):
-            found.append(
+            excerpts.append(
                 _listing(operator, (), f"reference operator, the path that runs: {ops.path_in_use()}")
             )
-    return found
+    return excerpts
 
 
 def lines_about(source: str, attributes: tuple[str, ...]) -> tuple[int, ...]:
@@ -57,25 +58,37 @@ def lines_about(source: str, attributes: tuple[str, ...]) -> tuple[int, ...]:
     for statement in ast.walk(ast.parse(source)):
         if not isinstance(statement, ast.stmt) or hasattr(statement, "body"):
             continue
-        named = {
+        mentioned = {
             n.attr
             for n in ast.walk(statement)
             if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "self"
         }
-        if named & set(attributes):
+        if mentioned & set(attributes):
             lines |= set(range(statement.lineno, statement.end_lineno + 1))
     return tuple(sorted(lines))
 
 
 def config_names(text: str) -> list[str]:
     """Config fields that a source mentions as `c.name`, or `vit.name` for the sizes of the vision half."""
-    found = re.findall(r"\b(c|vit)\.([a-z_0-9]+)", text)
-    return list(dict.fromkeys(name if owner == "c" else f"vit_{name}" for owner, name in found))
+    matches = re.findall(r"\b(c|vit)\.([a-z_0-9]+)", text)
+    return list(dict.fromkeys(name if owner == "c" else f"vit_{name}" for owner, name in matches))
 
 
 def summary_of(model: KimiK3, block: Block) -> str:
     """First line of the class docstring."""
     return (inspect.getdoc(_class_of(model, block.of[0])) or "").split("\n")[0]
+
+
+def file_of(thing: type | Callable) -> str:
+    """The file of a class or function below the package, "model/kda.py"; of one that is not ours its module.
+
+    Read off the module's name: the same in a checkout and where the package is installed.
+    """
+    package, _, path = thing.__module__.partition(".")
+    if package != PACKAGE:
+        return thing.__module__
+    inside = "/__init__" if hasattr(sys.modules.get(thing.__module__), "__path__") else ""
+    return f"{path.replace('.', '/')}{inside}.py"
 
 
 def _own_attributes(block: Block) -> tuple[str, ...]:
@@ -106,14 +119,8 @@ def _source(thing) -> str:
 
 def _listing(thing, attributes: tuple[str, ...], note: str = "") -> Listing:
     text = _source(thing)
-    file = Path(inspect.getsourcefile(thing))
-    place = (
-        file.relative_to(ROOT).as_posix()
-        if thing.__module__.startswith("k3scope.model.")
-        else thing.__module__
-    )
     name = f"{note} {thing.__name__}" if note == "used in" else thing.__name__
-    label = f"{name} · {place}" + (f" · {note}" if note and note != "used in" else "")
+    label = f"{name} · {file_of(thing)}" + (f" · {note}" if note and note != "used in" else "")
     return Listing(label, text, lines_about(text, attributes))
 
 

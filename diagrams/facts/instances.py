@@ -14,10 +14,10 @@ from k3scope.model.kimi_k3 import KimiK3
 def instances(model: KimiK3, block: Block) -> list[str]:
     """Paths of all modules that play this role, in forward order. ValueError when there is none."""
     needed = tuple(leaf for leaf in block.leaves if leaf not in block.optional)
-    found = _instances(model, block.at, block.of, needed)
-    if not found:
+    paths = _instances(model, block.at, block.of, needed)
+    if not paths:
         raise ValueError(_no_instance(model, block))
-    return list(found)
+    return list(paths)
 
 
 def resolve(path: str, relative: str) -> str:
@@ -97,12 +97,12 @@ def _parameters(model: KimiK3) -> dict[str, nn.Parameter]:
 
 
 def _no_instance(model: KimiK3, block: Block) -> str:
-    at = f"{block.id}.yaml: no {' or '.join(block.of)} at {' or '.join(block.at)}"
+    sentence = f"{block.id}.yaml: no {' or '.join(block.of)} at {' or '.join(block.at)}"
     classes = {type(m).__name__ for m in model.modules()}
     for name in block.of:
         if name not in classes:
             close = difflib.get_close_matches(name, classes, 1)
-            return f"{at}: {name!r} is no class in this model" + (
+            return f"{sentence}: {name!r} is no class in this model" + (
                 f"; did you mean {close[0]!r}?" if close else ""
             )
-    return f"{at} with the leaves {', '.join(block.leaves) or '(none)'}"
+    return f"{sentence} with the leaves {', '.join(block.leaves) or '(none)'}"

@@ -35,7 +35,7 @@ class Event:
 
 
 class Recording(TorchDispatchMode):
-    """Collects events; `entered` is told which module runs, and which values a module was handed."""
+    """Collects events; `enter` and `leave` follow which module runs and which values it was handed."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
@@ -83,8 +83,8 @@ class Recording(TorchDispatchMode):
                 self._names[id(x)] = self._names[id(source)]
 
     def _event(self, func, args, kwargs, inputs, outputs, out) -> None:
-        known = [self._made.get(id(x)) or (self._names.get(id(x)), ()) for x in inputs]
-        read = [(source, left) for source, left in known if source is not None]
+        sources = [self._made.get(id(x)) or (self._names.get(id(x)), ()) for x in inputs]
+        read = [(source, left) for source, left in sources if source is not None]
         count = flop_registry.get(func.overloadpacket)
         event = Event(
             name=func.overloadpacket.__name__,

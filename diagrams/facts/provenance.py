@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.facts.records import BlockFacts
 from k3scope.diagrams.spec import block_spec, formula
-from k3scope.diagrams.spec.citations import REPORT, REPOSITORY, REVISION, TREE, Source, source_of
+from k3scope.diagrams.spec.citations import REPORT, REPOSITORY, REVISION, TREE, Citation, citation_of
 
 
 @dataclass(frozen=True)
-class Origin:
+class Provenance:
     """An answer to "where does this number come from?"."""
 
     value: str
-    says: str
+    text: str
     formula: str = ""
     filled: str = ""
     terms: tuple[tuple[str, int], ...] = ()  # they add up to the value
     tensors: tuple[str, ...] = ()
-    source: Source | None = None
+    source: Citation | None = None
 
 
 @dataclass(frozen=True)
@@ -28,52 +28,52 @@ class Headline:
 
     label: str
     value: str
-    origin: Origin
+    provenance: Provenance
 
 
-def of_block(facts: Facts, block: BlockFacts, layer: int | None = None) -> Origin:
+def of_block(facts: Facts, block: BlockFacts, layer: int | None = None) -> Provenance:
     """The parameters of a block, or of its instance in a layer: counted on its tensors or summed."""
     if block.group:
         alone = layer is not None and block.layers == [layer]
-        says = f"The sum of the blocks inside, {'in this layer' if alone else 'over all their instances'}."
-        return Origin(f"{block.total:,}", says, terms=_inside(facts, block.id, layer if alone else None))
+        text = f"The sum of the blocks inside, {'in this layer' if alone else 'over all their instances'}."
+        return Provenance(f"{block.total:,}", text, terms=_inside(facts, block.id, layer if alone else None))
     many = f"{block.per_instance:,} in each of {block.count} instances, {block.where}"
-    return Origin(
+    return Provenance(
         value=f"{block.total:,}",
-        says=f"Counted on the tensors: {many if block.count > 1 else block.where}.",
+        text=f"Counted on the tensors: {many if block.count > 1 else block.where}.",
         formula=block.params_formula,
         filled=f"{block.params_filled} = {block.per_instance:,}",
         tensors=tuple(name for name, _, _ in block.tensors),
     )
 
 
-def of_share(facts: Facts, block: BlockFacts) -> Origin:
-    whole = facts.totals.total
-    return Origin(
+def of_share(facts: Facts, block: BlockFacts) -> Provenance:
+    total = facts.totals.total
+    return Provenance(
         value=f"{100 * block.share:.4g}%",
-        says="The parameters of the block over those of the whole model, vision half included.",
-        filled=f"{block.total:,} / {whole:,}",
+        text="The parameters of the block over those of the whole model, vision half included.",
+        filled=f"{block.total:,} / {total:,}",
     )
 
 
-def of_bytes(facts: Facts, block_id: str) -> Origin:
+def of_bytes(facts: Facts, block_id: str) -> Provenance:
     """What a block takes in a checkpoint: its tensors by type, each type's width times its elements."""
     stored = facts.layout.storage(facts.own(block_id))
     kinds = ", ".join(f"{n:,} {dtype}" for dtype, n in stored.by_dtype.items())
     scales = f" {stored.scale_bytes:,} bytes of them are MXFP4 scales." if stored.scale_bytes else ""
     tensors = f"{stored.tensors:,} tensor{'s' * (stored.tensors != 1)}"
-    return Origin(
+    return Provenance(
         value=f"{stored.bytes:,}",
-        says=f"{tensors} in the official layout, each by shape and type: {kinds}.{scales}",
+        text=f"{tensors} in the official layout, each by shape and type: {kinds}.{scales}",
         source=_index(facts, "total_size, the sum of all rows"),
     )
 
 
 def headlines(facts: Facts) -> list[Headline]:
-    """The facts of a model, each with its origin."""
+    """The facts of a model, each with its provenance."""
     totals, c = facts.totals, facts.config
     rows = [
-        ("parameters", f"{totals.total:,}", whole(facts)),
+        ("parameters", f"{totals.total:,}", total(facts)),
         ("active for one token", f"{totals.active:,}", active(facts)),
         ("layers", f"{c.layers} = {facts.kinds['kda']} KDA + {facts.kinds['mla']} MLA", layers(facts)),
         ("routed experts", f"{c.experts}, {c.top_k} per token", experts(facts)),
@@ -85,29 +85,29 @@ def headlines(facts: Facts) -> list[Headline]:
     return [Headline(*row) for row in rows]
 
 
-def whole(facts: Facts) -> Origin:
+def total(facts: Facts) -> Provenance:
     t = facts.totals
     terms = (("text", t.text), *((("vision tower and projector", t.vision),) if t.vision else ()))
     inside = [(what, n) for what, n in (("padding of A_log", t.padding), ("never used", t.unused)) if n]
     stored = "; of the text " + " and ".join(f"{n:,} are {what}" for what, n in inside) if inside else ""
-    return Origin(
+    return Provenance(
         value=f"{t.total:,}",
-        says=f"Counted on the module tree, which has every shape and no weights{stored}. "
+        text=f"Counted on the module tree, which has every shape and no weights{stored}. "
         "Packed bytes and scales are no parameters.",
         terms=terms,
         source=_index(facts, "names of all tensors and their size in all"),
     )
 
 
-def active(facts: Facts) -> Origin:
+def active(facts: Facts) -> Provenance:
     """What works on one token: all but the lookup table and the experts that were not chosen."""
     c, t = facts.config, facts.totals
     table, routed = (facts.own_total(facts.blocks[i]) for i in ("token_embedding", "moe_experts"))
     idle = routed - routed // c.experts * c.top_k
-    return Origin(
+    return Provenance(
         value=f"{t.active:,}",
-        says="All text parameters, less the lookup table (a token reads one row of it) and less the experts "
-        "that were not chosen. The output head is counted.",
+        text="All text parameters, less the lookup table (a token reads one row of it) and less the experts "
+        "that were not chosen. The LM head is counted.",
         terms=(
             ("text", t.text),
             ("token embedding", -table),
@@ -117,51 +117,51 @@ def active(facts: Facts) -> Origin:
     )
 
 
-def layers(facts: Facts) -> Origin:
+def layers(facts: Facts) -> Provenance:
     c = facts.config
     dense = "layer 0" if c.dense_layers == 1 else f"the first {c.dense_layers}"
-    return Origin(
+    return Provenance(
         value=f"{c.layers}",
-        says=f"One kind of attention per layer; {dense} with a dense FFN. Official lists count from 1.",
+        text=f"One kind of attention per layer; {dense} with a dense FFN. Official lists count from 1.",
         terms=(("KDA layers", facts.kinds["kda"]), ("MLA layers", facts.kinds["mla"])),
         source=_config(facts, "num_hidden_layers, linear_attn_config, first_k_dense_replace"),
     )
 
 
-def experts(facts: Facts) -> Origin:
+def experts(facts: Facts) -> Provenance:
     c = facts.config
-    return Origin(
+    return Provenance(
         value=f"{c.experts}",
-        says=f"In each of {c.layers - c.dense_layers} layers. {c.shared_experts} shared ones always run "
+        text=f"In each of {c.layers - c.dense_layers} layers. {c.shared_experts} shared ones always run "
         "and are in neither number.",
         source=_config(facts, "num_experts, num_experts_per_token, num_shared_experts"),
     )
 
 
-def context(facts: Facts) -> Origin:
-    return Origin(
+def context(facts: Facts) -> Provenance:
+    return Provenance(
         value=f"{facts.config.max_positions:,}",
-        says="A field of the configuration. Nothing in the text model encodes a position.",
+        text="A field of the configuration. Nothing in the text model encodes a position.",
         source=_config(facts, "max_position_embeddings"),
     )
 
 
-def cache(facts: Facts) -> Origin:
+def cache(facts: Facts) -> Provenance:
     text = "mla_layers*(kv_rank + shared_key_dim)*2"
-    return Origin(
+    return Provenance(
         value=f"{_cache(facts):,}",
-        says="Latent and shared key of every MLA layer, in bf16 (2 bytes). KDA layers cache no tokens.",
+        text="Latent and shared key of every MLA layer, in bf16 (2 bytes). KDA layers cache no tokens.",
         formula=text,
         filled=formula.filled(text, sizes(facts)),
         source=_config(facts, "kv_lora_rank, qk_rope_head_dim, full_attn_layers"),
     )
 
 
-def state(facts: Facts) -> Origin:
+def state(facts: Facts) -> Provenance:
     text = "kda_layers*kda_heads*kda_head_dim*kda_head_dim*4"
-    return Origin(
+    return Provenance(
         value=f"{_state(facts):,}",
-        says="One matrix per KDA head in float32 (4 bytes), whatever the length of the text; the last inputs "
+        text="One matrix per KDA head in float32 (4 bytes), whatever the length of the text; the last inputs "
         "of the convolutions come on top.",
         formula=text,
         filled=formula.filled(text, sizes(facts)),
@@ -169,30 +169,30 @@ def state(facts: Facts) -> Origin:
     )
 
 
-def checkpoint(facts: Facts) -> Origin:
+def checkpoint(facts: Facts) -> Provenance:
     storage, difference = facts.totals.storage, facts.totals.difference(facts.name)
     checked = ""
     if difference is not None:
         checked = (
             f" Difference to the official index: {difference.tensors} tensors, {difference.bytes} bytes."
         )
-    return Origin(
+    return Provenance(
         value=f"{storage.bytes:,}",
-        says=f"{storage.tensors:,} tensors in the official layout, each by shape and type.{checked}",
+        text=f"{storage.tensors:,} tensors in the official layout, each by shape and type.{checked}",
         source=_index(facts, "total_size"),
     )
 
 
-def snapshot(facts: Facts) -> Origin | None:
+def snapshot(facts: Facts) -> Provenance | None:
     """Which state of the release everything here was read from; None for a model that is not the release."""
     if facts.name != "kimi-k3":
         return None
     year, month = divmod(int(REPORT.rpartition("/")[2][:4]), 100)  # arXiv numbers begin with both
-    return Origin(
+    return Provenance(
         value=REVISION[:7],
-        says=f"The official files at revision {REVISION[:12]}, and the report as of {month_name[month]} "
+        text=f"The official files at revision {REVISION[:12]}, and the report as of {month_name[month]} "
         f"20{year} ({REPORT.removeprefix('https://')}). Later changes of either are not in here.",
-        source=Source(f"{REPOSITORY} at this revision", TREE, ""),
+        source=Citation(f"{REPOSITORY} at this revision", TREE, ""),
     )
 
 
@@ -214,19 +214,19 @@ def _state(facts: Facts) -> int:
 
 def _inside(facts: Facts, group: str, layer: int | None) -> tuple[tuple[str, int], ...]:
     children = facts.view.children(None if group == "kimi_k3" else group)
-    there = [i for i in children if i in block_spec.blocks()]
-    found = [facts.block(i, layer) for i in there if layer is None or layer in facts.block(i).layers]
-    return tuple((f"{b.title} × {b.count}" if b.count > 1 else b.title, b.total) for b in found if b.total)
+    ids = [i for i in children if i in block_spec.blocks()]
+    blocks = [facts.block(i, layer) for i in ids if layer is None or layer in facts.block(i).layers]
+    return tuple((f"{b.title} × {b.count}" if b.count > 1 else b.title, b.total) for b in blocks if b.total)
 
 
-def _config(facts: Facts, keys: str) -> Source | None:
+def _config(facts: Facts, keys: str) -> Citation | None:
     return _official(facts, {"file": "config.json", "for": keys})
 
 
-def _index(facts: Facts, what: str) -> Source | None:
+def _index(facts: Facts, what: str) -> Citation | None:
     return _official(facts, {"file": "model.safetensors.index.json", "for": what})
 
 
-def _official(facts: Facts, raw: dict) -> Source | None:
+def _official(facts: Facts, raw: dict) -> Citation | None:
     """Only the release itself has official files."""
-    return source_of(raw) if facts.name == "kimi-k3" else None
+    return citation_of(raw) if facts.name == "kimi-k3" else None

@@ -1,9 +1,9 @@
-"""What is told of a block: the records that the page, the command line and the drawing share."""
+"""The facts of a block as records: what the page, the command line and the drawing share."""
 
 from dataclasses import dataclass
 
 from k3scope.diagrams.facts.code_listing import Listing
-from k3scope.diagrams.spec.citations import Source
+from k3scope.diagrams.spec.citations import Citation
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class SymbolFact:
 
 
 @dataclass(frozen=True)
-class Row:
+class ParameterRow:
     """One line of the ledger."""
 
     id: str
@@ -46,7 +46,7 @@ class BlockFacts:
     symbols: list[SymbolFact]
     notes: str
     others: list[dict]
-    sources: list[Source]
+    sources: list[Citation]
     confidence: str
     listings: list[Listing]
     legend: list[tuple[str, str]]

@@ -1,4 +1,4 @@
-"""One layer of the stack: which variants it has, what it reads, and the picture of it alone."""
+"""One layer of the stack: which variants it has, what it reads, and the view of it alone."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ NAMES = {"kda": "KDA", "mla": "MLA"}
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer as the page speaks of it; blocks of AttnRes count from 0 here and from 1 in words."""
+    """A layer as the page shows it; blocks of AttnRes count from 0 in fields and from 1 in texts."""
 
     index: int
     last: int
@@ -37,13 +37,13 @@ class Layer:
 
     @property
     def name(self) -> str:
-        """All there is to say in a line: for a tooltip and for screen readers."""
+        """Kind and block in a line: for a tooltip and for screen readers."""
         block = f", AttnRes block {self.block + 1} of {self.blocks}" if self.blocks else ""
         return f"layer {self.index}, {self.variant}{block}"
 
     @property
-    def picture(self) -> tuple:
-        """Equal for layers whose drawings differ in words only."""
+    def drawing_key(self) -> tuple:
+        """Equal for layers whose drawings differ in texts only."""
         reads = self.attn_candidates > 1
         return self.kind, self.dense, self.starts_block, reads, self.index == 0, self.index == self.last
 
@@ -72,19 +72,19 @@ def layers(config: Config) -> list[Layer]:
     return [layer(config, i) for i in range(config.layers)]
 
 
-def alike(config: Config, index: int) -> int:
+def representative(config: Config, index: int) -> int:
     """The first layer that is drawn the same way."""
-    picture = layer(config, index).picture
-    return next(l.index for l in layers(config) if l.picture == picture)  # noqa: E741
+    key = layer(config, index).drawing_key
+    return next(l.index for l in layers(config) if l.drawing_key == key)  # noqa: E741
 
 
 def opened(view: View, groups: frozenset[str]) -> frozenset[str]:
-    """Groups that are open in the picture of one layer: a variant opens with those it stands in for."""
+    """Groups that are open in the view of one layer: a variant opens with those it takes the place of."""
     variants = {n.variant for n in view.nodes if n.id in groups and n.variant}
     return groups | {n.id for n in view.nodes if n.variant in variants and n.id in block_spec.groups()}
 
 
-def stand_in(facts: Facts, block: str, index: int) -> str:
+def nearest_visible(facts: Facts, block: str, index: int) -> str:
     """The block itself when the layer has it, else the variant that the layer has in its place."""
     view = facts.view
     parent = {n.id: n.parent for n in view.nodes}
@@ -93,8 +93,8 @@ def stand_in(facts: Facts, block: str, index: int) -> str:
             return block
         variant = next(n.variant for n in view.nodes if n.id == block)
         others = [n.id for n in view.nodes if variant and n.variant == variant]
-        if found := [n for n in others if index in facts.block(n).layers]:
-            return found[0]
+        if present := [n for n in others if index in facts.block(n).layers]:
+            return present[0]
         block = parent[block]
     return block
 
@@ -107,41 +107,43 @@ def _above(parent: dict[str, str | None], block: str) -> list[str]:
 
 
 def view_of(facts: Facts, index: int) -> View:
-    """The picture with one layer in it; those before and after are one box each."""
-    view, here = facts.view, layer(facts.config, index)
+    """The view with one layer in it; those before and after are one box each."""
+    view, drawn = facts.view, layer(facts.config, index)
     inside = {LAYER, *view.inside(LAYER)}
-    gone = {n for n in inside if index not in facts.block(n).layers}
-    nodes = [n for n in view.nodes if n.id not in gone]
+    absent = {n for n in inside if index not in facts.block(n).layers}
+    nodes = [n for n in view.nodes if n.id not in absent]
     after = max(i for i, n in enumerate(nodes) if n.id in inside) + 1
-    others = " They read the block store as well, and write to it at each block start." if here.blocks else ""
-    if index < here.last:
+    others = (
+        " They read the block store as well, and write to it at each block start." if drawn.blocks else ""
+    )
+    if index < drawn.last:
         nodes.insert(after, Node(LATER, io=True, title=WIDEST, sub=WIDEST, text=f"The layers after.{others}"))
     if index > 0:
         before = next(i for i, n in enumerate(nodes) if n.id == LAYER)
         text = f"The layers before.{others}"
         nodes.insert(before, Node(EARLIER, io=True, title=WIDEST, sub=WIDEST, text=text))
-    kept = [e for e in view.edges if not gone & {e.source, e.target}]
+    joined = [e for e in view.edges if not absent & {e.source, e.target}]
     touching = inside | {STORE}
-    edges = [_here(e, here, inside, facts) if touching & {e.source, e.target} else e for e in kept]
-    handed_on = [_to_later(e, facts) for e in kept if _is_handed_on(e, inside) and index < here.last]
+    edges = [_in_layer(e, drawn, inside, facts) if touching & {e.source, e.target} else e for e in joined]
+    handed_on = [_to_later(e, facts) for e in joined if _is_handed_on(e, inside) and index < drawn.last]
     return replace(view, nodes=tuple(nodes), edges=tuple(e for e in (*edges, *handed_on) if e))
 
 
-def _here(edge: Edge, here: Layer, inside: set[str], facts: Facts) -> Edge | None:
+def _in_layer(edge: Edge, drawn: Layer, inside: set[str], facts: Facts) -> Edge | None:
     """What an edge of the stack is for this layer."""
-    if edge.when and (edge.when == "starts_block") != here.starts_block:
+    if edge.when and (edge.when == "starts_block") != drawn.starts_block:
         return None
     match edge.reach:
-        case "first" if here.index:
+        case "first" if drawn.index:
             return replace(edge, target=EARLIER) if edge.target in inside else None
-        case "previous" if not here.index:
+        case "previous" if not drawn.index:
             return None
         case "previous":
             label = "stored" if edge.target == STORE else edge.label
             return replace(edge, source=EARLIER, shape=_shape(edge, facts), loop=False, label=label)
-        case "last" if here.index < here.last:
+        case "last" if drawn.index < drawn.last:
             return replace(edge, source=LATER, shape=_shape(edge, facts))
-        case "before" if here.attn_candidates <= 1:
+        case "before" if drawn.attn_candidates <= 1:
             return None
     return edge
 
@@ -158,22 +160,22 @@ def _shape(edge: Edge, facts: Facts) -> str:
     return edge.shape or next(iter(facts.blocks[edge.source].out.values()))
 
 
-def words(facts: Facts, index: int) -> dict[str, dict[str, str]]:
-    """What the drawing of this layer says that those of its like do not, by box."""
-    here, kinds = layer(facts.config, index), facts.config.kinds
-    block = f"AttnRes block {here.block + 1} of {here.blocks}" if here.blocks else here.variant
-    said = {LAYER: {"title": here.title, "sub": block}}
-    if here.blocks:
-        said["attn_mix"] = _row(_reads(here.attn_candidates))
-        said["ffn_mix"] = _row(_reads(here.ffn_candidates))
-        said[STORE] = _row(f"{here.ffn_candidates - 1} stored at this layer")
-    if here.blocks and here.starts_block:
-        said["attn_sum"] = _row(f"a new sum, block {here.block + 1} of {here.blocks}")
+def layer_texts(facts: Facts, index: int) -> dict[str, dict[str, str]]:
+    """The texts in the drawing of this layer that differ from those drawn alike, by box."""
+    drawn, kinds = layer(facts.config, index), facts.config.kinds
+    block = f"AttnRes block {drawn.block + 1} of {drawn.blocks}" if drawn.blocks else drawn.variant
+    texts = {LAYER: {"title": drawn.title, "sub": block}}
+    if drawn.blocks:
+        texts["attn_mix"] = _row(_reads(drawn.attn_candidates))
+        texts["ffn_mix"] = _row(_reads(drawn.ffn_candidates))
+        texts[STORE] = _row(f"{drawn.ffn_candidates - 1} stored at this layer")
+    if drawn.blocks and drawn.starts_block:
+        texts["attn_sum"] = _row(f"a new sum, block {drawn.block + 1} of {drawn.blocks}")
     if index > 0:
-        said[EARLIER] = {"title": _span(0, index - 1), **_row(_count(kinds[:index]))}
-    if index < here.last:
-        said[LATER] = {"title": _span(index + 1, here.last), **_row(_count(kinds[index + 1 :]))}
-    return said
+        texts[EARLIER] = {"title": _span(0, index - 1), **_row(_count(kinds[:index]))}
+    if index < drawn.last:
+        texts[LATER] = {"title": _span(index + 1, drawn.last), **_row(_count(kinds[index + 1 :]))}
+    return texts
 
 
 def _row(text: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from k3scope.diagrams.spec.block_spec import Block, Symbol
 
 
 @dataclass(frozen=True)
-class Place:
+class SymbolLocation:
     """What there is to light up for one symbol; everything is empty for a quantity of the equation alone."""
 
     block: str = ""  # the one block whose point or parameter it is
@@ -25,24 +25,24 @@ class Place:
 def owners(facts: Facts) -> dict[str, str]:
     """The block of every point and parameter, by full path; a leaf block before the group around it."""
     groups = block_spec.groups()
-    found: dict[str, str] = {}
+    owner: dict[str, str] = {}
     for block in sorted(facts.blocks.values(), key=lambda b: b.id in groups):
         for path in facts.instances(block):
             for name in (*block.leaves, *block.out):
-                found.setdefault(resolve(path, name), block.id)
-    return found
+                owner.setdefault(resolve(path, name), block.id)
+    return owner
 
 
-def owner_of(facts: Facts, path: str, asking: str) -> str:
-    """The block that a path belongs to; what no block advertises is inner to the block that speaks of it."""
+def owner_of(facts: Facts, path: str, default: str) -> str:
+    """The block that a path belongs to; one that no block lists is inner to the `default`."""
     table = owners(facts)
-    return table.get(path) or table.get(f"{path}.weight") or asking
+    return table.get(path) or table.get(f"{path}.weight") or default
 
 
-def places(facts: Facts, block_id: str) -> list[Place]:
-    """One place per symbol of the block's equation, in their order."""
+def locations(facts: Facts, block_id: str) -> list[SymbolLocation]:
+    """One location per symbol of the block's equation, in their order."""
     block = facts.blocks[block_id]
-    return [_place(facts, block, symbol) for symbol in block.symbols]
+    return [_location(facts, block, symbol) for symbol in block.symbols]
 
 
 def names_in(line: str, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -50,14 +50,14 @@ def names_in(line: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(n for n in names if re.search(rf"\.{re.escape(n)}\b", line))
 
 
-def _place(facts: Facts, block: Block, symbol: Symbol) -> Place:
+def _location(facts: Facts, block: Block, symbol: Symbol) -> SymbolLocation:
     if symbol.is_ == "local":
-        return Place()
+        return SymbolLocation()
     if symbol.is_ in facts.sizes:
-        return Place(names=(symbol.is_.removeprefix("vit_"),))
+        return SymbolLocation(names=(symbol.is_.removeprefix("vit_"),))
     path = resolve(facts.instances(block)[-1], symbol.is_)
     owner = owner_of(facts, path, block.id)
-    return Place(
+    return SymbolLocation(
         block=owner,
         title=facts.blocks[owner].title,
         chain=_chain(owner),
@@ -68,10 +68,10 @@ def _place(facts: Facts, block: Block, symbol: Symbol) -> Place:
 
 def _chain(block_id: str) -> tuple[str, ...]:
     parents = {node.id: node.parent for node in block_spec.view("model").nodes}
-    found = [block_id]
-    while parent := parents.get(found[-1]):
-        found.append(parent)
-    return tuple(found)
+    chain = [block_id]
+    while parent := parents.get(chain[-1]):
+        chain.append(parent)
+    return tuple(chain)
 
 
 def _names(path: str, written: str) -> tuple[str, ...]:

@@ -39,8 +39,8 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """All of one block."""
+class BlockContents:
+    """Tensors and operations of one block."""
 
     tensors: tuple[Tensor, ...]
     ops: tuple[Op, ...]
@@ -50,62 +50,62 @@ class Parts:
 
 
 @lru_cache(maxsize=1024)
-def parts(facts: Facts, block_id: str, layer: int | None = None) -> Parts:
+def contents(facts: Facts, block_id: str, layer: int | None = None) -> BlockContents:
     """The parts of a leaf block: of its first instance, or the one in a layer. Nothing for a group."""
     block = facts.blocks.get(block_id)
     if block is None or block_id in block_spec.groups():
-        return Parts((), ())
+        return BlockContents((), ())
     paths = facts.instances(block)
     path = next((p for p in paths if layer is not None and layer_of(p) == layer), paths[0])
     full = [resolve(path, leaf) for leaf in block.leaves]
     tensors = tuple(_tensor(facts, p, len(paths), layer) for p in full if is_parameter(facts.model, p))
-    return Parts(tensors, _renamed(operations(facts).get(block_id, ()), block.leaves, path))
+    return BlockContents(tensors, _renamed(operations(facts).get(block_id, ()), block.leaves, path))
 
 
-def split(selected: str) -> tuple[str, str]:
+def split_id(selected: str) -> tuple[str, str]:
     """Block and part: "mla_q_up/mm1" is ("mla_q_up", "mm1")."""
     block, _, part = selected.partition(SEPARATOR)
     return block, part
 
 
-def known(facts: Facts, block: str) -> tuple[str, ...]:
+def part_ids(facts: Facts, block: str) -> tuple[str, ...]:
     """Names of the parts of a block."""
-    found = parts(facts, block)
-    return tuple(part.id for part in (*found.tensors, *found.ops))
+    own = contents(facts, block)
+    return tuple(part.id for part in (*own.tensors, *own.ops))
 
 
 def boxes(facts: Facts, block: str) -> dict[str, dict]:
     """Attributes of the boxes inside an open block, by id, tensors first."""
-    found, kind = parts(facts, block), facts.blocks[block].kind
-    drawn = {t.id: _box(t.id, t.row, kind, "tensor", _about(t), t.elements) for t in found.tensors}
-    drawn |= {op.id: _box(op.title, op.shape, kind, "op", _does(op), None) for op in found.ops}
+    own, kind = contents(facts, block), facts.blocks[block].kind
+    drawn = {t.id: _box(t.id, t.row, kind, "tensor", _about(t), t.elements) for t in own.tensors}
+    drawn |= {op.id: _box(op.title, op.shape, kind, "op", _does(op), None) for op in own.ops}
     return {f"{block}{SEPARATOR}{name}": box for name, box in drawn.items()}
 
 
-def wires(facts: Facts, block: str) -> list[tuple[str, str]]:
+def edges(facts: Facts, block: str) -> list[tuple[str, str]]:
     """Arrows between the boxes of an open block."""
     return [
         (f"{block}{SEPARATOR}{name}", f"{block}{SEPARATOR}{op.id}")
-        for op in parts(facts, block).ops
+        for op in contents(facts, block).ops
         for what, name in op.reads
         if what != "block"
     ]
 
 
-def givers(facts: Facts, source: str, target: str) -> list[str]:
+def producers(facts: Facts, source: str, target: str) -> list[str]:
     """The operations of an open block whose results another block reads."""
-    ops = parts(facts, source).ops
-    found = [op.id for op in ops if target in op.feeds] or [op.id for op in ops[-1:]]
-    return [f"{source}{SEPARATOR}{name}" for name in found]
+    ops = contents(facts, source).ops
+    ids = [op.id for op in ops if target in op.feeds] or [op.id for op in ops[-1:]]
+    return [f"{source}{SEPARATOR}{name}" for name in ids]
 
 
-def takers(facts: Facts, target: str, source: str, others: set[str]) -> list[str]:
+def consumers(facts: Facts, target: str, source: str, others: set[str]) -> list[str]:
     """The operations of an open block that read another one; `others` feed it as well."""
-    ops = parts(facts, target).ops
+    ops = contents(facts, target).ops
     reads = {op.id: {name for what, name in op.reads if what == "block"} for op in ops}
-    found = [name for name, blocks in reads.items() if source in blocks]
-    found = found or [name for name, blocks in reads.items() if blocks - others]
-    return [f"{target}{SEPARATOR}{name}" for name in found or [op.id for op in ops[:1]]]
+    ids = [name for name, blocks in reads.items() if source in blocks]
+    ids = ids or [name for name, blocks in reads.items() if blocks - others]
+    return [f"{target}{SEPARATOR}{name}" for name in ids or [op.id for op in ops[:1]]]
 
 
 def _renamed(ops: tuple[Op, ...], leaves: tuple[str, ...], path: str) -> tuple[Op, ...]:
@@ -125,9 +125,9 @@ def _tensor(facts: Facts, path: str, instances: int, layer: int | None) -> Tenso
 
 
 def short_name(path: str) -> str:
-    """The last word, and for a plain weight the module before it: "A_log", "q_b_proj.weight"."""
-    words = path.split(".")
-    return ".".join(words[-2:]) if words[-1] == "weight" else words[-1]
+    """The last part, and for a plain weight the module before it: "A_log", "q_b_proj.weight"."""
+    parts = path.split(".")
+    return ".".join(parts[-2:]) if parts[-1] == "weight" else parts[-1]
 
 
 def _about(t: Tensor) -> str:

@@ -3,12 +3,12 @@
 from k3scope.diagrams.facts import stack
 from k3scope.diagrams.facts.block_facts import STEP, Facts
 from k3scope.diagrams.facts.operations import Op
-from k3scope.diagrams.scene.block_contents import Tensor, parts
-from k3scope.diagrams.scene.edge_values import Flow, flows
+from k3scope.diagrams.scene.block_contents import Tensor, contents
+from k3scope.diagrams.scene.edge_values import EdgeValues, values_by_edge
 from k3scope.diagrams.spec.shapes import Step
 
 TO, FROM = "to.", "from."  # an arrow is named by its other end: "to.kda_delta_rule", "from.tokens"
-Detail = Tensor | Op | list[Flow] | None
+Detail = Tensor | Op | list[EdgeValues] | None
 
 
 def detail(facts: Facts, block: str, part: str, layer: int | None = None, step: Step = STEP) -> Detail:
@@ -17,19 +17,19 @@ def detail(facts: Facts, block: str, part: str, layer: int | None = None, step: 
         return _between(facts, block, part.removeprefix(TO), step) or None
     if part.startswith(FROM):
         return _between(facts, part.removeprefix(FROM), block, step) or None
-    own = parts(facts, block, layer)
+    own = contents(facts, block, layer)
     return next((p for p in (*own.tensors, *own.ops) if p.id == part), None)
 
 
-def _between(facts: Facts, source: str, target: str, step: Step) -> list[Flow]:
+def _between(facts: Facts, source: str, target: str, step: Step) -> list[EdgeValues]:
     """The arrows between two boxes; a closed group or the other layers stand for what is in them."""
-    givers, takers = _inside(facts, source), _inside(facts, target)
-    found = []
-    for ends, several in flows(facts, step).items():
+    sources, targets = _inside(facts, source), _inside(facts, target)
+    between = []
+    for ends, several in values_by_edge(facts, step).items():
         a, b = ends.split(">")
-        if a in givers and b in takers:
-            found += [flow for flow in several if flow not in found]
-    return found
+        if a in sources and b in targets:
+            between += [values for values in several if values not in between]
+    return between
 
 
 def _inside(facts: Facts, box: str) -> set[str]:

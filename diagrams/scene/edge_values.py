@@ -1,10 +1,10 @@
-"""What runs along an arrow: which values, their shape in letters and in numbers, their type, their bytes."""
+"""What an arrow carries: which values, their shape in letters and in numbers, their type, their bytes."""
 
 from dataclasses import dataclass
 from math import prod
 
+from k3scope.diagrams.facts import operations
 from k3scope.diagrams.facts.block_facts import STEP, Facts
-from k3scope.diagrams.facts.operations import types
 from k3scope.diagrams.facts.stack import EARLIER, LATER
 from k3scope.diagrams.spec import block_spec, formula
 from k3scope.diagrams.spec.shapes import Step
@@ -15,7 +15,7 @@ WIDTHS = SIZE | {"I64": 8, "I32": 4}
 
 
 @dataclass(frozen=True)
-class Value:
+class EdgeTensor:
     """One tensor on an arrow."""
 
     name: str  # the point of the source that gives it; "" when there is one only
@@ -26,51 +26,51 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Flow:
-    """An arrow as a person asks about it."""
+class EdgeValues:
+    """One arrow with all that it carries."""
 
     source: str  # titles
     target: str
     text: str
-    values: tuple[Value, ...]
+    values: tuple[EdgeTensor, ...]
 
     @property
     def bytes(self) -> int:
         return sum(v.bytes for v in self.values)
 
 
-def flows(facts: Facts, step: Step = STEP) -> dict[str, list[Flow]]:
+def values_by_edge(facts: Facts, step: Step = STEP) -> dict[str, list[EdgeValues]]:
     """Every arrow by the ids of its ends, "a>b"; what AttnRes stores is one sum at a time."""
-    found: dict[str, list[Flow]] = {}
+    by_ends: dict[str, list[EdgeValues]] = {}
     for edge in facts.view.edges:
-        flow = _flow(facts, edge, step)
-        same = found.setdefault(f"{edge.source}>{edge.target}", [])
-        if flow not in same:
-            same.append(flow)
-    return found
+        values = _values(facts, edge, step)
+        same = by_ends.setdefault(f"{edge.source}>{edge.target}", [])
+        if values not in same:
+            same.append(values)
+    return by_ends
 
 
 def dtypes(facts: Facts, edge: block_spec.Edge) -> str:
-    """The type of what an arrow carries as a drawing says it: "bf16"; several where its tensors differ."""
-    origin = "ffn_sum" if edge.source in (EARLIER, LATER) else edge.source
+    """The type of what an arrow carries as a drawing writes it: "bf16"; several where its tensors differ."""
+    source = "ffn_sum" if edge.source in (EARLIER, LATER) else edge.source
     names = [edge.points[0]] if edge.points and edge.shape else [name for name, _ in _given(facts, edge)]
-    found = [_dtype(facts, origin, name) for name in names]
-    return ", ".join(NAMES.get(d, d.lower()) for d in dict.fromkeys(found))
+    types = [_dtype(facts, source, name) for name in names]
+    return ", ".join(NAMES.get(d, d.lower()) for d in dict.fromkeys(types))
 
 
 def _dtype(facts: Facts, source: str, name: str) -> str:
     block = facts.blocks.get(source)
     if block is None:
         return "BF16" if source == "image" else "I64"
-    return types(facts)[source, name if name in block.out else next(iter(block.out))]
+    return operations.types(facts)[source, name if name in block.out else next(iter(block.out))]
 
 
-def _flow(facts: Facts, edge: block_spec.Edge, step: Step) -> Flow:
+def _values(facts: Facts, edge: block_spec.Edge, step: Step) -> EdgeValues:
     titles = {b.id: b.title for b in facts.blocks.values()} | {
         n.id: n.title for n in facts.view.nodes if n.io
     }
-    values = tuple(_value(facts, edge, step, name, shape) for name, shape in _given(facts, edge))
-    return Flow(titles[edge.source], titles[edge.target], edge.label, values)
+    values = tuple(_tensor(facts, edge, step, name, shape) for name, shape in _given(facts, edge))
+    return EdgeValues(titles[edge.source], titles[edge.target], edge.label, values)
 
 
 def _given(facts: Facts, edge: block_spec.Edge) -> list[tuple[str, str]]:
@@ -78,8 +78,8 @@ def _given(facts: Facts, edge: block_spec.Edge) -> list[tuple[str, str]]:
     if edge.shape:
         return [("", edge.shape)]
     block = facts.blocks[edge.source]
-    if picked := [p for p in edge.points if p in block.out]:
-        return [(p, block.out[p]) for p in picked]
+    if points := [p for p in edge.points if p in block.out]:
+        return [(p, block.out[p]) for p in points]
     shapes = list(block.out.items())
     names = edge.points or _instances(facts, block)
     if len(names) < 2:
@@ -94,8 +94,8 @@ def _instances(facts: Facts, block: block_spec.Block) -> list[str]:
     return [p.rpartition(".")[2] for p in paths if p.rpartition(".")[0] == owner] if len(block.at) > 1 else []
 
 
-def _value(facts: Facts, edge: block_spec.Edge, step: Step, name: str, shape: str) -> Value:
+def _tensor(facts: Facts, edge: block_spec.Edge, step: Step, name: str, shape: str) -> EdgeTensor:
     symbolic, concrete = facts.shape(shape, "", step, edge.context)
     dtype = _dtype(facts, edge.source, name)
     numbers = formula.shape(step.symbolic(shape, edge.context), facts.sizes | step.sizes)
-    return Value(name, symbolic, concrete, dtype, prod(numbers) * WIDTHS[dtype])
+    return EdgeTensor(name, symbolic, concrete, dtype, prod(numbers) * WIDTHS[dtype])

@@ -12,7 +12,7 @@ from k3scope.diagrams.spec.format_numbers import short, size
 from k3scope.diagrams.spec.shapes import Step
 
 OPEN = ("decoder_layer", "kda", "latent_moe")
-KEPT = 64  # drawings of one model that are kept
+MAX_DRAWINGS = 64  # that are cached of one model
 
 
 def scene(
@@ -26,8 +26,8 @@ def scene(
 
     ValueError for an unknown model, view or layer.
     """
-    drawn, said = template(model, view, opened, layer, step), words(model, layer)
-    nodes = [node | said.get(node["id"], {}) for node in drawn["nodes"]] if said else drawn["nodes"]
+    drawn, texts = template(model, view, opened, layer, step), layer_texts(model, layer)
+    nodes = [node | texts.get(node["id"], {}) for node in drawn["nodes"]] if texts else drawn["nodes"]
     return drawn | {"nodes": nodes}
 
 
@@ -38,19 +38,19 @@ def template(
     layer: int | None = None,
     step: Step = STEP,
 ) -> dict:
-    """The drawing without the words of its layer: the same object for all layers that look the same."""
+    """The drawing without the texts of its layer: the same object for all layers that look the same."""
     facts = _facts(model)
-    sight = view, opened, None if layer is None else stack.alike(facts.config, layer), step
-    if sight not in facts.drawings:
-        if len(facts.drawings) >= KEPT:
+    key = view, opened, None if layer is None else stack.representative(facts.config, layer), step
+    if key not in facts.drawings:
+        if len(facts.drawings) >= MAX_DRAWINGS:
             facts.drawings.clear()
-        facts.drawings[sight] = layout(graph(facts, *_shown(facts, *sight[:3]), *sight[2:]))
-    return facts.drawings[sight]
+        facts.drawings[key] = layout(graph(facts, *_shown(facts, *key[:3]), *key[2:]))
+    return facts.drawings[key]
 
 
-def words(model: str | Facts, layer: int | None) -> dict[str, dict[str, str]]:
+def layer_texts(model: str | Facts, layer: int | None) -> dict[str, dict[str, str]]:
     """What is to be written over a template, by box."""
-    return {} if layer is None else stack.words(_facts(model), layer)
+    return {} if layer is None else stack.layer_texts(_facts(model), layer)
 
 
 def _facts(model: str | Facts) -> Facts:
@@ -60,7 +60,7 @@ def _facts(model: str | Facts) -> Facts:
 def _shown(
     facts: Facts, view: str, opened: tuple[str, ...], layer: int | None
 ) -> tuple[block_spec.View, frozenset[str]]:
-    """The picture, and which of its groups are open."""
+    """What is drawn, and which of its groups are open."""
     shown, groups = facts.view if view == "model" else block_spec.view(view), frozenset(opened)
     if layer is None:
         return shown, groups
@@ -77,7 +77,8 @@ def graph(
     """Boxes as nodes and arrows as edges, with everything a drawing needs but coordinates."""
     g = nx.DiGraph()
     parents, blocks = {n.parent for n in view.nodes}, [n.id for n in view.nodes if not n.io]
-    inner = {b for b in blocks if b in opened and b not in parents and block_contents.parts(facts, b)}
+    # in the order of the view: that of a set would give another drawing in every process
+    inner = [b for b in blocks if b in opened and b not in parents and block_contents.contents(facts, b)]
     for order, node in enumerate(view.nodes):
         attributes = _io(node, step) if node.io else _box(facts.block(node.id, layer), facts, layer)
         group = node.id in parents or node.id in inner
@@ -88,7 +89,7 @@ def graph(
             group=group,
             open=group and node.id in opened,
             variant=node.variant or None,
-            more=not group and not node.io and bool(block_contents.parts(facts, node.id)),
+            more=not group and not node.io and bool(block_contents.contents(facts, node.id)),
             **attributes,
         )
     for block in inner:
@@ -103,7 +104,7 @@ def graph(
 
 
 def _label(facts: Facts, edge: block_spec.Edge, step: Step) -> list[str]:
-    """The shape in letters, with the type behind it when asked, then in numbers."""
+    """The shape in letters, with the type behind it if `step.types`, then in numbers."""
     symbolic, concrete = facts.edge_label(edge, step)
     return [f"{symbolic} {edge_values.dtypes(facts, edge)}" if step.types else symbolic, concrete]
 
@@ -113,20 +114,20 @@ def _open(g: nx.DiGraph, facts: Facts, block: str) -> None:
     first = len(g)
     for i, (name, box) in enumerate(block_contents.boxes(facts, block).items()):
         g.add_node(name, order=first + i, parent=block, group=False, open=False, variant=None, **box)
-    for source, target in block_contents.wires(facts, block):
+    for source, target in block_contents.edges(facts, block):
         g.add_edge(source, target, kind="flow", loop=False, label=[], text="")
 
 
 def _ends(
-    facts: Facts, view: block_spec.View, edge: block_spec.Edge, inner: set[str]
+    facts: Facts, view: block_spec.View, edge: block_spec.Edge, inner: list[str]
 ) -> list[tuple[str, str]]:
     """Where an arrow starts and ends: at the block, or at operations of one that is open."""
     sources, targets = [edge.source], [edge.target]
     if edge.source in inner:
-        sources = block_contents.givers(facts, edge.source, edge.target)
+        sources = block_contents.producers(facts, edge.source, edge.target)
     if edge.target in inner:
         others = {e.source for e in view.edges if e.target == edge.target} - {edge.source}
-        targets = block_contents.takers(facts, edge.target, edge.source, others)
+        targets = block_contents.consumers(facts, edge.target, edge.source, others)
     return [(s, t) for s in sources for t in targets]
 
 

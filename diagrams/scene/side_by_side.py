@@ -1,4 +1,4 @@
-"""Two models in one layout: what they share stands at the same place, and what differs shows."""
+"""Two models in one layout: what they share stands at the same position, and what differs is marked."""
 
 from dataclasses import dataclass
 
@@ -14,38 +14,40 @@ from k3scope.diagrams.spec.shapes import Step
 
 TEXTS = ("title", "sub", "mono", "badge")  # the longer one takes the room
 OWN = (*TEXTS, "kind", "summary", "params", "count", "more")
-WORDS = {
+MARK_TEXTS = {
     "only": "only in this model", "other": "built differently", "size": "other sizes", "same": "equal",
     "absent": "not in this model",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Pair:
+class DiagramPair:
     """Two scenes of the same size, and how many blocks of each mark they have."""
 
     left: dict
     right: dict
-    marks: dict[str, str]  # by block: "left" or "right" for one that only that model has, or a key of WORDS
+    marks: dict[
+        str, str
+    ]  # by block: "left" or "right" for one that only that model has, or a key of MARK_TEXTS
 
 
-def pair(a: Facts, b: Facts, opened: tuple[str, ...] = OPEN, step: Step = STEP) -> Pair:
+def pair(a: Facts, b: Facts, opened: tuple[str, ...] = OPEN, step: Step = STEP) -> DiagramPair:
     """Both models with the same groups open."""
     graphs = [graph(f, f.view, frozenset(opened), None, step) for f in (a, b)]
-    shared, marks = layout(_union(*graphs)), compared(a, b)
+    shared, marks = layout(_union(*graphs)), block_marks(a, b)
     left, right = (_side(shared, g, marks, name) for g, name in zip(graphs, ("left", "right"), strict=True))
-    return Pair(left, right, marks)
+    return DiagramPair(left, right, marks)
 
 
-def compared(a: Facts, b: Facts) -> dict[str, str]:
+def block_marks(a: Facts, b: Facts) -> dict[str, str]:
     """How each block of two models differs."""
-    found = {}
+    marks = {}
     for block in (n.id for n in block_spec.view("model").nodes if not n.io):
         if block in a.blocks and block in b.blocks:
-            found[block] = _difference(a, b, block)
+            marks[block] = _difference(a, b, block)
         elif block in a.blocks or block in b.blocks:
-            found[block] = "left" if block in a.blocks else "right"
-    return found
+            marks[block] = "left" if block in a.blocks else "right"
+    return marks
 
 
 def _difference(a: Facts, b: Facts, block: str) -> str:
@@ -67,13 +69,13 @@ def _construction(facts: Facts, block: str) -> tuple:
 def _union(a: nx.DiGraph, b: nx.DiGraph) -> nx.DiGraph:
     """Every box and arrow of both, each with the texts that need more room."""
     g = nx.DiGraph()
-    places = {n.id: i for i, n in enumerate(block_spec.view("model").nodes)}
+    order = {n.id: i for i, n in enumerate(block_spec.view("model").nodes)}
     for name in [*a.nodes, *(n for n in b.nodes if n not in a)]:
-        known = [dict(h.nodes[name]) for h in (a, b) if name in h]
-        node = known[0] | {key: max((k.get(key) or "" for k in known), key=len) for key in TEXTS}
-        own = places.get(name, len(places) + known[0]["order"])
-        g.add_node(name, **node | {"group": any(k["group"] for k in known), "order": own})
-        g.nodes[name]["open"] = any(k["open"] for k in known)
+        nodes = [dict(h.nodes[name]) for h in (a, b) if name in h]
+        node = nodes[0] | {key: max((n.get(key) or "" for n in nodes), key=len) for key in TEXTS}
+        own = order.get(name, len(order) + nodes[0]["order"])
+        g.add_node(name, **node | {"group": any(n["group"] for n in nodes), "order": own})
+        g.nodes[name]["open"] = any(n["open"] for n in nodes)
     for h in (a, b):
         for source, target, edge in h.edges(data=True):
             before = g.edges.get((source, target))
@@ -85,33 +87,35 @@ def _union(a: nx.DiGraph, b: nx.DiGraph) -> nx.DiGraph:
 
 
 def _side(shared: dict, own: nx.DiGraph, marks: dict[str, str], name: str) -> dict:
-    """The shared layout with the boxes, words and arrows of one model; what it lacks leaves an outline."""
+    """The shared layout with the boxes, texts and arrows of one model; what it lacks leaves an outline."""
     nodes = [_node(n, own, marks.get(n["id"], ""), name) for n in shared["nodes"]]
-    said = {(e.source, e.target): e for e in visible_edges(own, Tree(own))}
-    edges = [e for e in (_edge(edge, said) for edge in shared["edges"]) if e]
+    own_edges = {(e.source, e.target): e for e in visible_edges(own, Tree(own))}
+    edges = [e for e in (_edge(edge, own_edges) for edge in shared["edges"]) if e]
     return shared | {"nodes": [n for n in nodes if n], "edges": edges}
 
 
 def _node(node: dict, own: nx.DiGraph, mark: str, side: str) -> dict | None:
     if node["id"] not in own:
-        words = {"title": node["title"], "sub": WORDS["absent"], "mono": "", "badge": "", "summary": ""}
-        absent = node | words | {"row": WORDS["absent"], "level": "absent", "params": None, "more": False}
+        texts = {"title": node["title"], "sub": MARK_TEXTS["absent"], "mono": "", "badge": "", "summary": ""}
+        absent = (
+            node | texts | {"row": MARK_TEXTS["absent"], "level": "absent", "params": None, "more": False}
+        )
         inside = "/" in node["id"] or (node["parent"] and node["parent"] not in own)
         return None if inside else absent | {"group": False, "open": False}
     mine = dict(own.nodes[node["id"]])
     mark = "only" if mark == side else mark
     drawn = node | {key: mine.get(key) for key in OWN} | {"group": mine["group"], "open": mine["open"]}
-    told = f"{WORDS[mark]}. {mine['summary']}" if mark in WORDS else mine["summary"]
+    summary = f"{MARK_TEXTS[mark]}. {mine['summary']}" if mark in MARK_TEXTS else mine["summary"]
     return drawn | {
-        "row": second_row(mine), "badge_w": badge_width(mine["badge"]), "mark": mark, "summary": told,
+        "row": second_row(mine), "badge_w": badge_width(mine["badge"]), "mark": mark, "summary": summary,
     }  # fmt: skip
 
 
-def _edge(edge: dict, said: dict) -> dict | None:
-    members = [m for m in edge["members"] if tuple(m) in said]
+def _edge(edge: dict, own: dict) -> dict | None:
+    members = [m for m in edge["members"] if tuple(m) in own]
     if not members:
         return None
-    mine = [said[tuple(m)] for m in members]
+    mine = [own[tuple(m)] for m in members]
     label = next((m.label for m in mine if m.label), []) if edge["label"] else []
     text = next((m.text for m in mine if m.text), "") if edge["text"] else ""
     kind = "flow" if any(m.kind == "flow" for m in mine) else mine[0].kind

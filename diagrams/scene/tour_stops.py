@@ -1,4 +1,4 @@
-"""The guided tour: a list of stops, each a place in the drawing with a few sentences about it."""
+"""The guided tour: a list of stops, each a selection in the drawing with a few sentences about it."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -26,19 +26,19 @@ class Stop:
     layer: str = ""
     view: str = "model"
     tab: str = "overview"
-    shows: str = ""  # what the details scroll to: a selector of the page
+    shows: str = ""  # what the inspector scrolls to: a selector of the page
     needs: str = ""  # the Config field without which the stop makes no sense
 
 
 @cache
-def written() -> tuple[Stop, ...]:
+def all_stops() -> tuple[Stop, ...]:
     """All stops in order. ValueError names a stop whose block or groups do not exist."""
     stops = tuple(Stop(**raw) for raw in yaml.safe_load(FILE.read_text(encoding="utf-8")))
     for stop in stops:
-        strange = ({stop.select} - block_spec.blocks().keys()) | (set(stop.open) - block_spec.groups())
-        if strange:
+        unknown = ({stop.select} - block_spec.blocks().keys()) | (set(stop.open) - block_spec.groups())
+        if unknown:
             raise ValueError(
-                f"tour.yaml: stop {stop.id!r} names {', '.join(sorted(strange))}, which is no block"
+                f"tour.yaml: stop {stop.id!r} names {', '.join(sorted(unknown))}, which is no block"
             )
     return stops
 
@@ -46,12 +46,12 @@ def written() -> tuple[Stop, ...]:
 def stops(facts: Facts) -> list[Stop]:
     """The stops that a model has, with its numbers."""
     sizes = provenance.sizes(facts)
-    there = [s for s in written() if s.select in facts.blocks and facts.has(s.needs)]
-    return [_filled(stop, sizes) for stop in there]
+    present = [s for s in all_stops() if s.select in facts.blocks and facts.has(s.needs)]
+    return [_filled(stop, sizes) for stop in present]
 
 
-def place(stop: Stop, number: int) -> str:
-    """The piece of a link that leads to a stop: everything it shows, and its number counted from 1."""
+def stop_query(stop: Stop, number: int) -> str:
+    """The query of a link to a stop: everything it shows, and its number counted from 1."""
     shown = {"view": stop.view, "select": stop.select, "open": ",".join(stop.open)}
     return urlencode(shown | {"layer": stop.layer, "tab": stop.tab, "tour": number}, safe=",")
 

@@ -1,1 +1,1 @@
-"""What the YAML files say and their language: blocks, views, formulas, shapes, citations."""
+"""The YAML files and their language: blocks, views, formulas, shapes, citations."""

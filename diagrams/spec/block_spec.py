@@ -1,7 +1,7 @@
-"""What the YAML files say: blocks (roles in the model) and views (pictures of them)."""
+"""The YAML files as records: blocks (roles in the model) and views (which of them a drawing shows)."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -57,8 +57,8 @@ class Block:
 
     def without(self, lacking: Callable[[str], bool]) -> "Block":
         """The same role in a model that lacks some fields of the Config, where it is built differently."""
-        found = [v.changes for v in self.variants if lacking(v.without)]
-        return replace(self, **{name: value for changes in found for name, value in changes})
+        variants = [v for v in self.variants if lacking(v.without)]
+        return replace(self, **{name: value for v in variants for name, value in v.overrides})
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Variant:
     """What differs in a block where a model has no `without`, a field of the Config."""
 
     without: str
-    changes: tuple[tuple[str, object], ...]
+    overrides: tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Node:
-    """A place in a view: a block, or an input or output that is no module (`io`)."""
+    """A box of a view: a block, or an input or output that is no module (`io`)."""
 
     id: str
     parent: str | None = None
@@ -102,7 +102,7 @@ class Node:
 
 @dataclass(frozen=True)
 class View:
-    """A picture: which blocks, inside which, joined how."""
+    """A drawing without coordinates: which blocks, inside which, joined how."""
 
     id: str
     title: str
@@ -113,10 +113,10 @@ class View:
         return [n.id for n in self.nodes if n.parent == parent]
 
     def of(self, present: Callable[[str], bool], has: Callable[[str], bool]) -> "View":
-        """The part of the picture whose nodes are there; arrows need both ends."""
+        """The part of the view whose nodes are there; arrows need both ends."""
         nodes = tuple(n for n in self.nodes if present(n.id))
-        held = [e for e in self.edges if not (e.without and has(e.without))]
-        edges = tuple(e for e in held if present(e.source) and present(e.target))
+        built = [e for e in self.edges if not (e.without and has(e.without))]
+        edges = tuple(e for e in built if present(e.source) and present(e.target))
         return replace(self, nodes=nodes, edges=edges)
 
     def inside(self, group: str) -> list[str]:
@@ -128,9 +128,9 @@ class View:
 @cache
 def blocks() -> dict[str, Block]:
     """All blocks by id, in the order of the view. ValueError names the file and field at fault."""
-    found = {p.stem: _block(p) for p in sorted((HERE / "blocks").glob("*.yaml"))}
+    unordered = {p.stem: _block(p) for p in sorted((HERE / "blocks").glob("*.yaml"))}
     order = {n.id: i for i, n in enumerate(view("model").nodes)}
-    return dict(sorted(found.items(), key=lambda kv: order.get(kv[0], -1)))
+    return dict(sorted(unordered.items(), key=lambda kv: order.get(kv[0], -1)))
 
 
 @cache
@@ -138,8 +138,9 @@ def view(name: str) -> View:
     """The view `views/<name>.yaml`."""
     path = HERE / "views" / f"{name}.yaml"
     if not path.exists():
-        known = sorted(p.stem for p in path.parent.glob("*.yaml"))
-        raise ValueError(f"there is no view {name!r}; known: {', '.join(known)}")
+        raise ValueError(
+            f"there is no view {name!r}{nearest(name, [p.stem for p in path.parent.glob('*.yaml')])}"
+        )
     raw = _yaml(path)
     nodes = tuple(_record(path, Node, n) for n in raw["nodes"])
     edges = tuple(_edge(path, e) for e in raw["edges"])
@@ -162,9 +163,9 @@ def _block(path: Path) -> Block:
     variants = []
     for other in others:
         without = other.pop("without")
-        _known(path, "Config field", without, tuple(Config.__dataclass_fields__))
-        changed = _read(path, raw | other)
-        variants.append(Variant(without, tuple((name, getattr(changed, name)) for name in other)))
+        _check_name(path, "Config field", without, tuple(Config.__dataclass_fields__))
+        block = _read(path, raw | other)
+        variants.append(Variant(without, tuple((name, getattr(block, name)) for name in other)))
     return replace(_read(path, dict(raw)), variants=tuple(variants))
 
 
@@ -175,7 +176,7 @@ def _read(path: Path, raw: dict) -> Block:
         raw[name] = (value,) if isinstance(value, str) else tuple(value)
     raw["params"], raw["flops"] = str(raw.get("params", 0)), str(raw.get("flops", 0))
     block = _record(path, Block, {"id": path.stem, **raw})
-    _known(path, "kind", block.kind, KINDS)
+    _check_name(path, "kind", block.kind, KINDS)
     return block
 
 
@@ -183,9 +184,9 @@ def _edge(path: Path, raw: dict) -> Edge:
     raw = _renamed(_renamed(raw, "from", "source"), "to", "target")
     raw["points"] = tuple(raw.get("points", ()))
     edge = _record(path, Edge, raw)
-    _known(path, "kind", edge.kind, EDGE_KINDS)
-    _known(path, "reach", edge.reach, REACHES)
-    _known(path, "when", edge.when, CONDITIONS)
+    _check_name(path, "kind", edge.kind, EDGE_KINDS)
+    _check_name(path, "reach", edge.reach, REACHES)
+    _check_name(path, "when", edge.when, CONDITIONS)
     return edge
 
 
@@ -195,23 +196,27 @@ def _renamed(raw: dict, old: str, new: str) -> dict:
 
 def _record(path: Path, kind: type, raw: dict):
     """Build `kind` from a mapping; unknown and missing fields are one readable error."""
-    known = {f.name for f in fields(kind)}
-    for name in raw.keys() - known:
-        _known(path, "field", name, tuple(known))
+    allowed = {f.name for f in fields(kind)}
+    for name in raw.keys() - allowed:
+        _check_name(path, "field", name, tuple(allowed))
     try:
         return kind(**raw)
     except TypeError as error:
         raise ValueError(f"{path.name}: {error}") from None
 
 
-def _known(path: Path, what: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        close = difflib.get_close_matches(value, known, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; expected one of {', '.join(sorted(known))}"
-        raise ValueError(f"{path.name}: unknown {what} {value!r}{hint}")
+def nearest(name: str, allowed: Iterable[str]) -> str:
+    """The end of an error about a wrong name: "; did you mean 'kda'?", else "; expected one of ..."."""
+    close = difflib.get_close_matches(name, allowed := sorted(allowed), 1)
+    return f"; did you mean {close[0]!r}?" if close else f"; expected one of {', '.join(allowed)}"
+
+
+def _check_name(path: Path, what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{path.name}: unknown {what} {value!r}{nearest(value, allowed)}")
 
 
 def _check_ends(path: Path, ids: set[str], nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
     ends = [end for e in edges for end in (e.source, e.target)] + [n.parent for n in nodes if n.parent]
     for end in ends:
-        _known(path, "node", end, tuple(ids))
+        _check_name(path, "node", end, tuple(ids))

@@ -9,7 +9,7 @@ FILES = f"https://huggingface.co/{REPOSITORY}/blob/{REVISION}"
 TREE = f"https://huggingface.co/{REPOSITORY}/tree/{REVISION}"
 REPORT = "https://arxiv.org/abs/2607.24653"
 
-# how sure a claim is, in plain words
+# how sure a claim is, in plain language
 MARKS = {
     "A": "read in the official file and checked a second, independent way",
     "B": "one primary source",
@@ -19,7 +19,7 @@ MARKS = {
 
 
 @dataclass(frozen=True)
-class Source:
+class Citation:
     """One citation: what to print, where it leads ("" for nowhere), the claim it supports, how sure."""
 
     label: str
@@ -28,31 +28,31 @@ class Source:
     mark: str = ""  # a key of MARKS; "" is the block's own
 
 
-def source_of(raw: dict) -> Source:
+def citation_of(raw: dict) -> Citation:
     """From a YAML entry: {file, lines, for}, {report, for} or {also, for}. ValueError for anything else."""
     supports, mark = raw.get("for", ""), raw.get("mark", "")
     if mark and mark not in MARKS:
         raise ValueError(f"source {raw!r}: mark is {mark!r}; expected one of {', '.join(MARKS)}")
     if "report" in raw:
-        return Source(f"tech report, {raw['report']}", REPORT, supports, mark)
+        return Citation(f"tech report, {raw['report']}", REPORT, supports, mark)
     if "also" in raw:
-        return Source(raw["also"], "", supports, mark)
+        return Citation(raw["also"], "", supports, mark)
     if "file" not in raw:
         raise ValueError(f"source {raw!r}; expected 'file' (with 'lines'), 'report' or 'also'")
-    return Source(f"{raw['file']} {raw.get('lines', '')}".strip(), _link(raw), supports, mark)
+    return Citation(f"{raw['file']} {raw.get('lines', '')}".strip(), _link(raw), supports, mark)
 
 
-def cited(text: str) -> list[Source]:
+def citations_in(text: str) -> list[Citation]:
     """The sources named in one line, "a.py 1-9; report 2.1": official ones get their link."""
-    return [_cited(part.strip()) for part in text.split(";") if part.strip()]
+    return [_citation(part.strip()) for part in text.split(";") if part.strip()]
 
 
-def _cited(part: str) -> Source:
+def _citation(part: str) -> Citation:
     if file := re.match(r"(\w[\w.]*\.(?:py|json))(?: ([0-9]+(?:-[0-9]+)?))?", part):
-        return Source(part, _link({"file": file[1], "lines": file[2] or ""}), "")
+        return Citation(part, _link({"file": file[1], "lines": file[2] or ""}), "")
     if part.startswith("report"):
-        return Source(f"tech {part}", REPORT, "")
-    return Source(part, "", "")
+        return Citation(f"tech {part}", REPORT, "")
+    return Citation(part, "", "")
 
 
 def _link(raw: dict) -> str:

@@ -1,4 +1,4 @@
-"""What each size of a Config means, in plain words."""
+"""What each size of a Config means, in plain language."""
 
 MEANINGS = {
     "layers": "decoder layers",

@@ -14,7 +14,7 @@ class Step:
     B: int = 1
     T: int = 17
     phase: str = "prefill"
-    types: bool = False  # whether arrows say the type of what they carry
+    types: bool = False  # whether arrows name the type of what they carry
 
     def __post_init__(self):
         for axis, most in MOST.items():

@@ -109,7 +109,7 @@ def test_every_drawn_model_is_described_and_drawn_layer_by_layer(name):
         assert told.equation
         assert "{" not in told.notes + told.sub
         assert told.sources
-        assert len(symbols.places(facts, block)) == len(told.symbols)
+        assert len(symbols.locations(facts, block)) == len(told.symbols)
         derivation.derivation(facts, block)
     for layer in (None, *range(facts.config.layers)):
         drawn = graph.scene(name, opened=("decoder_layer", "kda", "mla", "latent_moe"), layer=layer)
@@ -137,7 +137,7 @@ def test_tensors_have_the_names_and_types_that_the_notes_say(linear):
     named = [t for block in linear.blocks for t in linear.block(block).tensors]
     assert all(name.startswith("model.") or name == "lm_head.weight" for name, _, _ in named)
     stored = {
-        (t.id, t.stored[0].dtype) for b in linear.blocks for t in block_contents.parts(linear, b).tensors
+        (t.id, t.stored[0].dtype) for b in linear.blocks for t in block_contents.contents(linear, b).tensors
     }
     assert {name for name, dtype in stored if dtype == "F32"} == {"A_log", "dt_bias"}
     assert {dtype for _, dtype in stored} == {"BF16", "F32"}

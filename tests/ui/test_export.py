@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import expect
 
-from k3scope.diagrams.scene.diagram_file import Picture
+from k3scope.diagrams.scene.diagram_file import DiagramFile
 from k3scope.diagrams.spec.shapes import Step
 
 VIEW = "?select=mla&open=decoder_layer,mla&layer=43&phase=decode&B=2"
-SHOWN = Picture(open=("decoder_layer", "mla"), layer=43, select="mla", step=Step(2, 17, "decode"))
+SHOWN = DiagramFile(open=("decoder_layer", "mla"), layer=43, select="mla", step=Step(2, 17, "decode"))
 
 
 def saved(page, form: str):
@@ -27,7 +27,7 @@ def test_a_file_is_the_drawing_on_the_screen(visit, form):
     page = visit(VIEW)
     file = saved(page, form)
     assert file.suggested_filename == f"kimi-k3-layer-43-mla.{form.lower()}"
-    assert Path(file.path()).read_bytes() == SHOWN.file(form.lower())
+    assert Path(file.path()).read_bytes() == SHOWN.encode(form.lower())
     expect(page.locator("#says")).to_have_text(f"{file.suggested_filename} saved")
 
 

@@ -11,8 +11,8 @@ from k3scope.app.page.kit import markdown
 from k3scope.app.page.kit.shell import Shell
 from k3scope.app.page.page import known, visit
 from k3scope.diagrams.facts.block_facts import Facts
-from k3scope.diagrams.facts.derivation import written
-from k3scope.diagrams.scene.tour_stops import place, stops
+from k3scope.diagrams.facts.derivation import texts
+from k3scope.diagrams.scene.tour_stops import stop_query, stops
 from k3scope.diagrams.spec import block_spec
 
 
@@ -25,7 +25,7 @@ def test_formulas_keep_their_latex_and_everything_else_is_text():
     assert "<p><div" not in html
 
 
-@pytest.mark.parametrize("block", sorted(written()))
+@pytest.mark.parametrize("block", sorted(texts()))
 def test_the_depths_of_a_block(block):
     line, engineer, derived = (inspector.overview("kimi-k3", block, depth=depth) for depth in query.DEPTHS)
     assert "<h3>Notes" not in line
@@ -76,7 +76,7 @@ def test_the_whole_page_has_facts_with_origins_highlights_and_how_to_read():
 def test_every_stop_is_a_link_that_can_be_read(model):
     found = stops(Facts.of(model))
     for number, stop in enumerate(found, 1):
-        read = query.parse(f"model={model}&" + place(stop, number), known())
+        read = query.parse(f"model={model}&" + stop_query(stop, number), known())
         assert not read.problems
         assert read.values["tour"] == number
         assert read.values["select"] == stop.select
@@ -112,7 +112,7 @@ def test_a_step_of_the_tour_is_one_change_and_back_undoes_it():
     shell = Shell(state, known())
     tour(state, shell, known())
     before = address.component.entry
-    shell._handle_msg({"go": place(stops(Facts.of("kimi-k3"))[1], 2)})
+    shell._handle_msg({"go": stop_query(stops(Facts.of("kimi-k3"))[1], 2)})
     assert address.component.entry["n"] == before["n"] + 1
     assert address.component.entry["pushes"] == before["pushes"] + 1
     assert "tour=2" in address.component.entry["search"]

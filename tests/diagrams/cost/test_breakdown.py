@@ -3,7 +3,7 @@
 import pytest
 
 from k3scope.diagrams.cost import roofline
-from k3scope.diagrams.cost.breakdown import operations, readings, seconds, split
+from k3scope.diagrams.cost.breakdown import cost_parts, operations, readings, seconds
 from k3scope.diagrams.cost.roofline import DEVICES, Point
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec import formula
@@ -22,14 +22,14 @@ def of(facts, point=Point(), device=DEVICES[1], count=16):  # noqa: B008
 
 @pytest.mark.parametrize("point", POINTS)
 def test_the_parts_sum_to_the_step(facts, point):
-    parts, whole = split(facts, point), roofline.cost(facts, point)
+    parts, whole = cost_parts(facts, point), roofline.cost(facts, point)
     assert sum(p.flops for p in parts) == pytest.approx(whole.flops, rel=1e-12)
     assert sum(p.weight_bytes for p in parts) == pytest.approx(whole.weight_bytes, rel=1e-12)
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_the_flops_formulas_give_their_number(facts, point):
-    for part in split(facts, point):
+    for part in cost_parts(facts, point):
         terms, _, result = part.flops_how.rpartition(" = ")
         assert result == f"{part.flops:,.0f}"
         if terms != "no matrix product":

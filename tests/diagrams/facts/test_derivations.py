@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from k3scope.diagrams.facts.block_facts import Facts
-from k3scope.diagrams.facts.derivation import derivation, written
+from k3scope.diagrams.facts.derivation import derivation, texts
 from k3scope.diagrams.spec import formula
 from k3scope.model.kernels import mxfp4, reference
 from k3scope.model.norm import RMSNorm
@@ -23,7 +23,7 @@ def rand():
     return lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("block_id", sorted(written()))
+@pytest.mark.parametrize("block_id", sorted(texts()))
 @pytest.mark.parametrize("model", ["kimi-k3", "k3-random"])
 def test_every_derivation_is_of_a_block_and_gets_its_numbers(model, block_id):
     facts = Facts.of(model)

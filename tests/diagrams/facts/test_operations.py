@@ -36,7 +36,7 @@ def test_recorded_flops_are_those_of_the_formulas(facts):
 
 def test_every_tensor_of_a_block_is_read_by_one_of_its_operations(facts):
     for block in leaves(facts):
-        own = block_contents.parts(facts, block.id)
+        own = block_contents.contents(facts, block.id)
         assert {t.id for t in own.tensors} == reads(own.ops, "tensor"), block.id
 
 
@@ -44,14 +44,14 @@ def test_tensors_are_the_checkpoints(facts):
     for block in leaves(facts):
         path = facts.instances(block)[0]
         mine = parameters(facts.model, block, path)
-        own = block_contents.parts(facts, block.id).tensors
+        own = block_contents.contents(facts, block.id).tensors
         assert sum(t.elements for t in own) == facts.per_instance(block), block.id
         assert sum(t.bytes for t in own) == facts.layout.storage(mine).bytes, block.id
         assert len({t.id for t in own}) == len(own)
 
 
 def test_an_expert_bank_is_many_tensors():
-    w1, *_ = block_contents.parts(Facts.of("kimi-k3"), "moe_experts", 5).tensors
+    w1, *_ = block_contents.contents(Facts.of("kimi-k3"), "moe_experts", 5).tensors
     assert w1.copies == 896
     assert [t.dtype for t in w1.stored] == ["U8", "U8"]
     assert w1.row == "896 × [3072, 3584] MXFP4"
@@ -77,9 +77,9 @@ def test_every_arrow_inside_a_module_is_an_operation_that_reads(facts):
 def test_all_open_every_box_is_drawn_and_every_arrow_meets_operations(facts):
     scene = graph.scene(facts, opened=tuple(facts.blocks))
     drawn = {n["id"] for n in scene["nodes"]}
-    opened = [b.id for b in leaves(facts) if block_contents.parts(facts, b.id)]
+    opened = [b.id for b in leaves(facts) if block_contents.contents(facts, b.id)]
     for block in opened:
-        assert {f"{block}/{name}" for name in block_contents.known(facts, block)} <= drawn
+        assert {f"{block}/{name}" for name in block_contents.part_ids(facts, block)} <= drawn
     ends = {end for e in scene["edges"] for member in e["members"] for end in member}
     assert not ends & set(opened), "an arrow that ends at the border of an open block"
 

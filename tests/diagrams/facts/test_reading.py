@@ -35,26 +35,26 @@ def test_a_point_or_parameter_belongs_to_one_leaf_block(facts):
 def test_every_letter_with_a_point_leads_to_one_block(facts, block_id):
     block = facts.blocks[block_id]
     path = instances(facts.model, block)[-1]
-    for symbol, place in zip(block.symbols, symbols.places(facts, block_id), strict=True):
+    for symbol, location in zip(block.symbols, symbols.locations(facts, block_id), strict=True):
         if symbol.is_ == "local":
-            assert place == symbols.Place()
+            assert location == symbols.SymbolLocation()
         elif symbol.is_ in facts.sizes:
-            assert place.names
-            assert not place.chain
+            assert location.names
+            assert not location.chain
         else:
-            assert place.block in facts.blocks
-            assert place.chain[0] == place.block
-            assert place.live != is_parameter(facts.model, resolve(path, symbol.is_))
+            assert location.block in facts.blocks
+            assert location.chain[0] == location.block
+            assert location.live != is_parameter(facts.model, resolve(path, symbol.is_))
 
 
 def test_letters_of_another_block_lead_there():
     facts = Facts.of("kimi-k3")
-    places = dict(zip((s.symbol for s in facts.blocks["kda_delta_rule"].symbols),
-                      symbols.places(facts, "kda_delta_rule"), strict=True))  # fmt: skip
-    assert places["g_t"].block == "kda_decay"
-    assert places["g_t"].chain == ("kda_decay", "kda", "decoder_layer")
-    assert places["v_t"].block == "kda_short_conv"
-    assert places["D"].names == ("kda_head_dim",)
+    locations = dict(zip((s.symbol for s in facts.blocks["kda_delta_rule"].symbols),
+                      symbols.locations(facts, "kda_delta_rule"), strict=True))  # fmt: skip
+    assert locations["g_t"].block == "kda_decay"
+    assert locations["g_t"].chain == ("kda_decay", "kda", "decoder_layer")
+    assert locations["v_t"].block == "kda_short_conv"
+    assert locations["D"].names == ("kda_head_dim",)
 
 
 def test_a_line_of_code_names_the_letters_in_it():
@@ -67,35 +67,37 @@ def test_evidence_names_how_sure_it_is_and_what_it_supports(block_id):
     block = block_spec.blocks()[block_id]
     assert block.confidence in citations.MARKS
     for raw in block.sources:
-        source = citations.source_of(raw)
+        source = citations.citation_of(raw)
         assert source.supports, raw
         assert not source.url or citations.REVISION in source.url or source.url == citations.REPORT
     for claim in block.others:
-        assert citations.cited(claim["source"])
+        assert citations.citations_in(claim["source"])
 
 
 def test_a_cited_line_leads_to_the_pinned_file():
-    code, config, report, other = citations.cited("a_b.py 10-12; config.json x, y; report 2.1 eq 1; a census")
+    code, config, report, other = citations.citations_in(
+        "a_b.py 10-12; config.json x, y; report 2.1 eq 1; a census"
+    )
     assert code.url.endswith(f"{citations.REVISION}/a_b.py#L10-L12")
     assert config.url.endswith("/config.json")
     assert report.url == citations.REPORT
     assert other.url == ""
     with pytest.raises(ValueError, match="expected one of A, B, C, M"):
-        citations.source_of({"file": "a.py", "mark": "Z"})
+        citations.citation_of({"file": "a.py", "mark": "Z"})
     with pytest.raises(ValueError, match="expected 'file'"):
-        citations.source_of({"for": "nothing"})
+        citations.citation_of({"for": "nothing"})
 
 
 def test_terms_of_an_origin_add_up(facts):
     for line in provenance.headlines(facts):
-        if line.origin.terms:
-            assert f"{sum(n for _, n in line.origin.terms):,}" == line.origin.value, line.label
+        if line.provenance.terms:
+            assert f"{sum(n for _, n in line.provenance.terms):,}" == line.provenance.value, line.label
     for block_id in facts.blocks:
         block = facts.block(block_id)
-        origin = provenance.of_block(facts, block)
-        assert origin.value == f"{block.total:,}"
-        if origin.terms:
-            assert sum(n for _, n in origin.terms) == block.total, block_id
+        total = provenance.of_block(facts, block)
+        assert total.value == f"{block.total:,}"
+        if total.terms:
+            assert sum(n for _, n in total.terms) == block.total, block_id
 
 
 @pytest.mark.parametrize("layer", [0, 1, 3])
@@ -106,8 +108,8 @@ def test_terms_of_a_layer_add_up_to_the_layer(facts, layer):
 
 
 def test_only_the_release_points_at_official_files():
-    assert all(line.origin.source for line in provenance.headlines(Facts.of("kimi-k3")))
-    assert not any(line.origin.source for line in provenance.headlines(Facts.of("k3-random")))
+    assert all(line.provenance.source for line in provenance.headlines(Facts.of("kimi-k3")))
+    assert not any(line.provenance.source for line in provenance.headlines(Facts.of("k3-random")))
 
 
 def test_the_facts_of_the_release():
@@ -135,7 +137,7 @@ def test_the_tour_has_about_fifteen_stops_in_places_that_exist(facts):
 
 
 def test_numbers_of_the_tour_are_formulas():
-    for stop in tour_stops.written():
+    for stop in tour_stops.all_stops():
         literal = re.findall(r"\d+", re.sub(r"\{[^{}]+\}", "", stop.text))
         assert set(literal) <= WORDS, stop.id
 

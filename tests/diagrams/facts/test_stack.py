@@ -38,10 +38,10 @@ def test_only_the_variants_of_the_layer_are_drawn(facts, index):
 @pytest.mark.parametrize("index", [0, 1, 11, 12, 13, 84, 92])
 def test_the_candidates_are_those_of_the_mixes_that_run(facts, index):
     layer = facts.model.language_model.model.layers[index]
-    here = stack.layer(facts.config, index)
-    assert here.attn_candidates == layer.self_attention_res.candidates
-    assert here.ffn_candidates == layer.mlp_res.candidates
-    assert str(here.ffn_candidates) in shown(index)["ffn_mix"]["row"]
+    drawn = stack.layer(facts.config, index)
+    assert drawn.attn_candidates == layer.self_attention_res.candidates
+    assert drawn.ffn_candidates == layer.mlp_res.candidates
+    assert str(drawn.ffn_candidates) in shown(index)["ffn_mix"]["row"]
 
 
 def test_layers_are_named_by_kind_and_block(facts):
@@ -79,16 +79,16 @@ def test_the_layers_around_are_counted():
 def test_few_pictures_serve_all_layers():
     config = preset(K3)
     scenes = {id(graph.template(K3, layer=i)) for i in range(config.layers)}
-    assert len(scenes) == len({stack.alike(config, i) for i in range(config.layers)}) == 5
+    assert len(scenes) == len({stack.representative(config, i) for i in range(config.layers)}) == 5
 
 
 def test_words_of_a_layer_fit_the_boxes_of_its_picture():
     for index in range(93):
         template = {n["id"]: n for n in graph.template(K3, layer=index)["nodes"]}
-        for block, said in graph.words(K3, index).items():
+        for block, texts in graph.layer_texts(K3, index).items():
             assert block in template
             room = max(len(template[block]["title"]), len(template[block]["row"] or ""), 26)
-            assert len(said.get("row", "")) <= room
+            assert len(texts.get("row", "")) <= room
 
 
 def test_a_layer_that_is_not_there_is_refused():

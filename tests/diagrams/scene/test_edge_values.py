@@ -10,7 +10,7 @@ from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.facts.instances import resolve
 from k3scope.diagrams.facts.operations import TYPES, types
 from k3scope.diagrams.scene import graph
-from k3scope.diagrams.scene.diagram_file import groups
+from k3scope.diagrams.scene.diagram_file import parse_open
 from k3scope.diagrams.scene.edge_values import dtypes
 from k3scope.diagrams.scene.graph import scene
 from k3scope.diagrams.spec.shapes import Step
@@ -63,8 +63,8 @@ def test_what_is_known_of_the_types():
 @pytest.mark.parametrize("model", ["kimi-k3", "k3-tiny", "kimi-linear-48b"])
 @pytest.mark.parametrize("layer", [None, 0, 3])
 def test_every_arrow_with_a_shape_names_its_type_when_asked(model, layer):
-    plain = scene(model, opened=groups("all"), layer=layer)
-    typed = scene(model, opened=groups("all"), layer=layer, step=TYPED)
+    plain = scene(model, opened=parse_open("all"), layer=layer)
+    typed = scene(model, opened=parse_open("all"), layer=layer, step=TYPED)
     found = {edge["id"]: edge for edge in typed["edges"]}
     assert found.keys() == {edge["id"] for edge in plain["edges"]}
     for before in plain["edges"]:

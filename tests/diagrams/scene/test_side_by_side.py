@@ -7,7 +7,7 @@ import pytest
 from k3scope.diagrams.cost.compare_models import facts_of
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.scene import graph
-from k3scope.diagrams.scene.side_by_side import compared, pair
+from k3scope.diagrams.scene.side_by_side import block_marks, pair
 from k3scope.diagrams.spec import block_spec
 from k3scope.model.presets import KIMI_LINEAR
 
@@ -50,7 +50,7 @@ def test_what_both_have_stands_at_the_same_place(opened):
 
 
 def test_what_differs_is_told_apart():
-    marks = compared(K3, LINEAR)
+    marks = block_marks(K3, LINEAR)
     assert {b for b, mark in marks.items() if mark == "left"} == K3.blocks.keys() - LINEAR.blocks.keys()
     assert not [b for b, mark in marks.items() if mark in ("right", "same")]
     assert marks["kda_decay"] == marks["mla_q_up"] == marks["dense_mlp"] == "other"
@@ -58,12 +58,12 @@ def test_what_differs_is_told_apart():
 
 
 def test_the_small_model_has_the_topology_of_the_release():
-    assert Counter(compared(K3, Facts.of("k3-tiny")).values()).keys() == {"size"}
+    assert Counter(block_marks(K3, Facts.of("k3-tiny")).values()).keys() == {"size"}
 
 
 def test_a_model_beside_itself_has_no_difference():
     again = facts_of(KIMI_LINEAR, "again")
-    assert set(compared(LINEAR, again).values()) == {"same"}
+    assert set(block_marks(LINEAR, again).values()) == {"same"}
     assert {n["mark"] for n in pair(LINEAR, again).left["nodes"]} <= {"same", ""}
 
 

@@ -105,11 +105,11 @@ def test_every_drawn_model_is_described_and_drawn_layer_by_layer(name):
     facts = Facts.of(name)
     assert check.problems(facts) == []
     for block in facts.blocks:
-        told = facts.block(block)
-        assert told.equation
-        assert "{" not in told.notes + told.sub
-        assert told.sources
-        assert len(symbols.locations(facts, block)) == len(told.symbols)
+        shown = facts.block(block)
+        assert shown.equation
+        assert "{" not in shown.notes + shown.sub
+        assert shown.sources
+        assert len(symbols.locations(facts, block)) == len(shown.symbols)
         derivation.derivation(facts, block)
     for layer in (None, *range(facts.config.layers)):
         drawn = graph.scene(name, opened=("decoder_layer", "kda", "mla", "latent_moe"), layer=layer)
@@ -120,10 +120,10 @@ def test_every_drawn_model_is_described_and_drawn_layer_by_layer(name):
 
 def test_kimi_linear_says_nothing_of_what_only_k3_has(linear):
     for block in linear.blocks:
-        told = linear.block(block)
-        words = " ".join([told.summary, told.sub, told.equation, derivation.derivation(linear, block)])
+        shown = linear.block(block)
+        words = " ".join([shown.summary, shown.sub, shown.equation, derivation.derivation(linear, block)])
         assert not any(word in words for word in ("mixture over", "running sum", "AttnRes", "SiTU")), block
-        assert told.others == []
+        assert shown.others == []
 
 
 def test_a_config_that_somebody_brings_is_drawn():

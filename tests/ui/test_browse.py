@@ -140,8 +140,8 @@ def test_the_ledger_sums_to_the_total_and_its_rows_select(visit):
     page = visit("?view=ledger")
     expect(page.get_by_test_id("ledger-sum")).to_have_text("2,779,931,837,184")
     expect(page.get_by_test_id("ledger-difference")).to_have_text("0")
-    page.get_by_role("row", name=re.compile("^Output head")).click()
-    expect(subject(page)).to_have_text("Output head")
+    page.get_by_role("row", name=re.compile("^LM head")).click()
+    expect(subject(page)).to_have_text("LM head")
     expect(page).to_have_url(re.compile("view=ledger&select=lm_head"))
 
 
@@ -159,7 +159,7 @@ def test_the_ledger_reconciles_with_the_official_index_and_finds_tensors(visit):
         page.get_by_role("button", name="Export as CSV").click()
     lines = download.value.path().read_text().splitlines()
     assert any(
-        line.startswith('"Output head","d*vocab",1174405120,1,1174405120,2348810240') for line in lines
+        line.startswith('"LM head","d*vocab",1174405120,1,1174405120,2348810240') for line in lines
     )
 
 

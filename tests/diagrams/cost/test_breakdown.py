@@ -22,9 +22,9 @@ def of(facts, point=Point(), device=DEVICES[1], count=16):  # noqa: B008
 
 @pytest.mark.parametrize("point", POINTS)
 def test_the_parts_sum_to_the_step(facts, point):
-    parts, whole = cost_parts(facts, point), roofline.cost(facts, point)
-    assert sum(p.flops for p in parts) == pytest.approx(whole.flops, rel=1e-12)
-    assert sum(p.weight_bytes for p in parts) == pytest.approx(whole.weight_bytes, rel=1e-12)
+    parts, step = cost_parts(facts, point), roofline.cost(facts, point)
+    assert sum(p.flops for p in parts) == pytest.approx(step.flops, rel=1e-12)
+    assert sum(p.weight_bytes for p in parts) == pytest.approx(step.weight_bytes, rel=1e-12)
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -38,23 +38,23 @@ def test_the_flops_formulas_give_their_number(facts, point):
 
 @pytest.mark.parametrize("conv", ["bf16", "fp32"])
 def test_the_published_numbers_are_said(conv):
-    found = of(Facts.of("kimi-k3"), Point(conv_state=conv))
-    assert "27,648 B per token" in found["latents"].note
-    assert found["crossover"].value == {"bf16": "16,253 tokens", "fp32": "16,805 tokens"}[conv]
-    assert found["latents"].how == "1 × 16,384 × 24 × (512 + 64) × 2 B = 452,984,832 B"
-    assert {"bf16": "449,372,160", "fp32": "464,633,856"}[conv] in found["states"].how
+    by_id = of(Facts.of("kimi-k3"), Point(conv_state=conv))
+    assert "27,648 B per token" in by_id["latents"].note
+    assert by_id["crossover"].value == {"bf16": "16,253 tokens", "fp32": "16,805 tokens"}[conv]
+    assert by_id["latents"].how == "1 × 16,384 × 24 × (512 + 64) × 2 B = 452,984,832 B"
+    assert {"bf16": "449,372,160", "fp32": "464,633,856"}[conv] in by_id["states"].how
 
 
 def test_one_token_touches_16_experts_and_decode_is_bound_by_memory():
-    found = of(Facts.of("kimi-k3"), Point(1024))
-    assert found["touched"].value == "16 of 896"
-    assert "bound by memory" in found["time"].note
+    by_id = of(Facts.of("kimi-k3"), Point(1024))
+    assert by_id["touched"].value == "16 of 896"
+    assert "bound by memory" in by_id["time"].note
     assert "bound by compute" in of(Facts.of("kimi-k3"), Point(65_536, phase="prefill"))["time"].note
 
 
 def test_prefill_reads_no_cache_and_says_so():
-    found = roofline.cost(Facts.of("kimi-k3"), Point(1000, phase="prefill"))
-    assert found.cache_bytes == 0
+    cost = roofline.cost(Facts.of("kimi-k3"), Point(1000, phase="prefill"))
+    assert cost.cache_bytes == 0
     assert "not read" in of(Facts.of("kimi-k3"), Point(1000, phase="prefill"))["latents"].note
 
 

@@ -84,8 +84,8 @@ def test_long_memory_lives_in_the_tail_of_the_gate():
 def test_keeping_never_enlarges_the_memory(rand):
     for _ in range(20):
         k, beta, alpha = unit(rand(8)), rand(1).sigmoid(), (-5 * rand(8).sigmoid()).exp()
-        kept = (torch.eye(8) - beta * torch.outer(k, k)) * alpha
-        assert torch.linalg.matrix_norm(kept, 2) <= 1 + 1e-12
+        decayed = (torch.eye(8) - beta * torch.outer(k, k)) * alpha
+        assert torch.linalg.matrix_norm(decayed, 2) <= 1 + 1e-12
 
 
 def test_a_norm_ignores_a_common_factor(rand):

@@ -42,10 +42,10 @@ def outputs(facts, block_id: str, points: tuple[str, ...] = ()) -> dict[int | No
     by_layer: dict[int | None, list[str]] = {}
     for path in facts.instances(block):
         # a point named by an edge may pick some of several instances: "v_conv1d"
-        found = [
+        given = [
             resolve(path, p) for p in block.out if not points or {p, path.rpartition(".")[2]} & set(points)
         ]
-        by_layer.setdefault(depth_of(path), []).extend(found)
+        by_layer.setdefault(depth_of(path), []).extend(given)
     return by_layer
 
 
@@ -79,11 +79,11 @@ def predecessors(facts, target: str, layer: int | None) -> Iterator[tuple[Edge, 
             continue
         table = outputs(facts, edge.source, edge.points)
         stack = c.vision.layers if edge.source.startswith("vision") else c.layers
-        found = [p for at in reached(edge, layer, stack) for p in table.get(at, [])]
-        if edge.reach == "same" and layer is not None and not found:
-            found = table.get(None, [])
-        if found:
-            yield edge, found
+        targets = [p for depth in reached(edge, layer, stack) for p in table.get(depth, [])]
+        if edge.reach == "same" and layer is not None and not targets:
+            targets = table.get(None, [])
+        if targets:
+            yield edge, targets
 
 
 def hold(values: dict, points: list[str]) -> dict:
@@ -109,23 +109,23 @@ def families(tiny, clip):
     """Per family: its facts, a text (with a clip, if it sees), what it makes of that, and another text."""
     ids = torch.randint(0, 64, (1, 7), generator=torch.Generator().manual_seed(6))
     linear = random_model(small_linear())
-    found = {LINEAR: (Facts("small", linear), (ids, None), ((ids + 1) % 64, None))}
+    models = {LINEAR: (Facts("small", linear), (ids, None), ((ids + 1) % 64, None))}
     seeing = ids.clone()
     seeing[0, 2] = pad = tiny.config.media_pad
     another = torch.where(seeing == pad, seeing, (seeing + 1) % 256)
-    found[K3] = Facts("tiny", tiny), (seeing, clip(tiny)), (another, clip(tiny, seed=3))
+    models[K3] = Facts("tiny", tiny), (seeing, clip(tiny)), (another, clip(tiny, seed=3))
     return {
         name: (facts, prompt, trace(facts.model, prompt[0], images=prompt[1]).values, other)
-        for name, (facts, prompt, other) in found.items()
+        for name, (facts, prompt, other) in models.items()
     }
 
 
 def layers_to_try(facts, block_id: str) -> list[int | None]:
     """First and last instance, a later one at the start of a block, and one inside a block."""
-    found, block = list(outputs(facts, block_id)), facts.config.block or facts.config.layers
-    starts = [n for n in found if n and n % block == 0]
-    inside = [n for n in found if n and n % block]
-    picks = [found[0], found[-1], *starts[:1], *inside[:1]]
+    layers, block = list(outputs(facts, block_id)), facts.config.block or facts.config.layers
+    starts = [n for n in layers if n and n % block == 0]
+    inside = [n for n in layers if n and n % block]
+    picks = [layers[0], layers[-1], *starts[:1], *inside[:1]]
     return list(dict.fromkeys(picks))
 
 
@@ -139,8 +139,8 @@ def test_every_arrow_carries_something(families, name, block_id):
             others = [p for e, ps in edges if e is not edge for p in ps if p not in points]
             edits = hold(values, others)
             edits |= {p: (lambda out, value=values[p]: shake(value)) for p in points}
-            said = f"{edge.source} -> {block_id}, layer {layer}"
-            assert moved(facts.model, prompt, values, targets, edits), said
+            arrow = f"{edge.source} -> {block_id}, layer {layer}"
+            assert moved(facts.model, prompt, values, targets, edits), arrow
 
 
 @pytest.mark.parametrize(("name", "block_id"), CASES)

@@ -1,4 +1,4 @@
-"""Letters, evidence, origins and the tour: what the page says beside a number is true of the model."""
+"""Letters, evidence, provenance and the tour: what the page says beside a number is true of the model."""
 
 import re
 
@@ -88,7 +88,7 @@ def test_a_cited_line_leads_to_the_pinned_file():
         citations.citation_of({"for": "nothing"})
 
 
-def test_terms_of_an_origin_add_up(facts):
+def test_the_terms_of_a_number_add_up(facts):
     for line in provenance.headlines(facts):
         if line.provenance.terms:
             assert f"{sum(n for _, n in line.provenance.terms):,}" == line.provenance.value, line.label

@@ -22,21 +22,21 @@ TYPED = Step(types=True)
 @pytest.fixture(scope="module")
 def ran() -> dict[str, torch.dtype]:
     """What each module of the small model gives in a forward with the weights as stored."""
-    model, found = load("k3-random", torch.bfloat16), {}
+    model, given = load("k3-random", torch.bfloat16), {}
 
-    def heard(path):
-        def hear(_module, _args, out):
+    def hook_for(path):
+        def hook(_module, _args, out):
             first = out[0] if isinstance(out, tuple) else out
             if isinstance(first, torch.Tensor):
-                found[path] = first.dtype
+                given[path] = first.dtype
 
-        return hear
+        return hook
 
     for path, module in model.named_modules():
-        module.register_forward_hook(heard(path))
+        module.register_forward_hook(hook_for(path))
     with torch.no_grad():
         model(torch.tensor([[84, 104, 101, 32, 102]]))
-    return found
+    return given
 
 
 def test_types_are_those_of_a_forward_in_the_types_of_the_checkpoint(ran):
@@ -50,14 +50,14 @@ def test_types_are_those_of_a_forward_in_the_types_of_the_checkpoint(ran):
     assert seen > 100
 
 
-def test_what_is_known_of_the_types():
+def test_the_types_that_arrows_carry():
     facts = Facts.of("kimi-k3")
-    said = {(e.source, e.target): dtypes(facts, e) for e in facts.view.edges if e.kind != "store"}
-    assert said["tokens", "token_embedding"] == "int64"
-    assert said["attn_norm", "kda_projections"] == "bf16"
-    assert said["kda_decay", "kda_delta_rule"] == "f32"
-    assert said["moe_router", "moe_experts"] == "int64"
-    assert said["moe_router", "moe_combine"] == "f32"
+    carried = {(e.source, e.target): dtypes(facts, e) for e in facts.view.edges if e.kind != "store"}
+    assert carried["tokens", "token_embedding"] == "int64"
+    assert carried["attn_norm", "kda_projections"] == "bf16"
+    assert carried["kda_decay", "kda_delta_rule"] == "f32"
+    assert carried["moe_router", "moe_experts"] == "int64"
+    assert carried["moe_router", "moe_combine"] == "f32"
 
 
 @pytest.mark.parametrize("model", ["kimi-k3", "k3-tiny", "kimi-linear-48b"])
@@ -65,10 +65,10 @@ def test_what_is_known_of_the_types():
 def test_every_arrow_with_a_shape_names_its_type_when_asked(model, layer):
     plain = scene(model, opened=parse_open("all"), layer=layer)
     typed = scene(model, opened=parse_open("all"), layer=layer, step=TYPED)
-    found = {edge["id"]: edge for edge in typed["edges"]}
-    assert found.keys() == {edge["id"] for edge in plain["edges"]}
+    by_id = {edge["id"]: edge for edge in typed["edges"]}
+    assert by_id.keys() == {edge["id"] for edge in plain["edges"]}
     for before in plain["edges"]:
-        shape, typed_shape = (" ".join(edge["label"]) for edge in (before, found[before["id"]]))
+        shape, typed_shape = (" ".join(edge["label"]) for edge in (before, by_id[before["id"]]))
         if shape:  # of lines that part, only the first says what all of them carry
             assert re.sub(r" (bf16|f32|int64)(, (bf16|f32))*", "", typed_shape) == shape
             assert typed_shape != shape

@@ -26,8 +26,8 @@ def arrows(scene: dict) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("opened", OPENED)
 @pytest.mark.parametrize("facts", [K3, LINEAR], ids=["k3", "linear"])
 def test_each_side_has_exactly_the_boxes_and_arrows_of_its_model(opened, facts):
-    found = pair(K3, LINEAR, opened)
-    side = found.left if facts is K3 else found.right
+    both = pair(K3, LINEAR, opened)
+    side = both.left if facts is K3 else both.right
     alone = graph.scene(facts, opened=opened)
     there = {i: n for i, n in boxes(side).items() if n["level"] != "absent"}
     assert there.keys() == boxes(alone).keys()
@@ -40,9 +40,9 @@ def test_each_side_has_exactly_the_boxes_and_arrows_of_its_model(opened, facts):
 
 @pytest.mark.parametrize("opened", OPENED)
 def test_what_both_have_stands_at_the_same_place(opened):
-    found = pair(K3, LINEAR, opened)
-    left, right = boxes(found.left), boxes(found.right)
-    assert (found.left["width"], found.left["height"]) == (found.right["width"], found.right["height"])
+    both = pair(K3, LINEAR, opened)
+    left, right = boxes(both.left), boxes(both.right)
+    assert (both.left["width"], both.left["height"]) == (both.right["width"], both.right["height"])
     for name in left.keys() & right.keys():
         assert [left[name][k] for k in "xywh"] == [right[name][k] for k in "xywh"]
     assert any(n["level"] == "absent" for n in right.values())
@@ -68,9 +68,9 @@ def test_a_model_beside_itself_has_no_difference():
 
 
 def test_every_block_has_one_mark_and_boxes_say_it():
-    found = pair(LINEAR, K3, OPENED[-1])
+    both = pair(LINEAR, K3, OPENED[-1])
     drawn = [n.id for n in block_spec.view("model").nodes if not n.io]
-    assert found.marks.keys() == set(drawn)
-    assert boxes(found.right)["attn_mix"]["mark"] == "only"
-    assert boxes(found.right)["attn_mix"]["summary"].startswith("only in this model")
-    assert boxes(found.left)["attn_mix"]["row"] == "not in this model"
+    assert both.marks.keys() == set(drawn)
+    assert boxes(both.right)["attn_mix"]["mark"] == "only"
+    assert boxes(both.right)["attn_mix"]["summary"].startswith("only in this model")
+    assert boxes(both.left)["attn_mix"]["row"] == "not in this model"

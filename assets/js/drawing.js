@@ -2,7 +2,7 @@
 const NS = "http://www.w3.org/2000/svg"
 const KINDS = [
   ["attention", "attention"], ["ffn", "FFN / MoE"], ["norm", "norm / residual"],
-  ["embed", "embedding / head"], ["aux", "block store"], ["structure", "structure"],
+  ["embed", "embedding / LM head"], ["aux", "block store"], ["structure", "structure"],
 ]
 const LINES = [["flow", "activations"], ["sum", "running sum"], ["store", "block sums"]]
 const MARKS = { only: "only in this model", other: "built differently", size: "other sizes" } // of two models side by side

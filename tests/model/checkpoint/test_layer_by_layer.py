@@ -129,8 +129,8 @@ def test_an_index_of_the_whole_release_opens_with_one_shard_of_it(full, tmp_path
 
 PEAK = """
 import sys, torch
-from model import load, open_checkpoint
-from model.partial import streamed
+from k3scope.model import load, open_checkpoint
+from k3scope.model.checkpoint.layer_by_layer import streamed
 
 def status(key):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key)) * 1024

@@ -125,7 +125,7 @@ def test_the_fresh_model_remembers_over_all_scales():
 EXCHANGE = """
 import sys, torch
 from pathlib import Path
-from model.training.workers import Workers
+from k3scope.model.training.workers import Workers
 workers = Workers(int(sys.argv[1]), 2)
 workers.join(sys.argv[2])
 means = [torch.tensor([2.0 * workers.rank, 1.0]), torch.tensor([[4.0 * workers.rank]])]

@@ -67,7 +67,8 @@ def split(module: nn.Module, key: Callable[[str], Hashable]) -> dict[Hashable, i
     return dict(parts)
 
 
-def totals(model: KimiK3) -> Totals:
+def totals(model: KimiK3, layout: Layout | None = None) -> Totals:
+    """Counts of a model. `layout`: its official tensors, where they were listed before."""
     c = model.config
     text = model.language_model
     seeing = [child for name, child in model.named_children() if name != "language_model"]
@@ -81,7 +82,7 @@ def totals(model: KimiK3) -> Totals:
         active=active,
         active_with_table=active + table,
         active_without_head=active - head,
-        storage=Layout(model, c).storage(),
+        storage=(Layout(model, c) if layout is None else layout).storage(),
     )
 
 

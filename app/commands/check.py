@@ -1,7 +1,5 @@
 """Check the descriptions of the blocks against the live model."""
 
-from k3scope.diagrams.facts import check
-from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.model.presets import DRAWN
 
 
@@ -11,6 +9,9 @@ def arguments(parser) -> None:
 
 def run(options) -> None:
     """Print one line per model; ValueError lists what does not match."""
+    from k3scope.diagrams.facts import check
+    from k3scope.diagrams.facts.block_facts import Facts
+
     for name in options.models:
         facts = Facts.of(name)
         problems = check.problems(facts)

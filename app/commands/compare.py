@@ -1,11 +1,13 @@
 """Put two models side by side: fields that differ, parameters by block, caches."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
+from typing import TYPE_CHECKING
 
-from k3scope.diagrams.cost import compare_models as compared
-from k3scope.diagrams.cost.compare_models import Comparison, Pair
-from k3scope.diagrams.facts.block_facts import Facts
+if TYPE_CHECKING:
+    from k3scope.diagrams.cost.compare_models import Comparison, ModelPair
 
 
 def arguments(parser) -> None:
@@ -15,24 +17,27 @@ def arguments(parser) -> None:
 
 
 def run(options) -> None:
+    from k3scope.diagrams.cost.compare_models import compare
+    from k3scope.diagrams.facts.block_facts import Facts
+
     a, b = Facts.of(options.a), Facts.of(options.b)
-    found = compared.compare(a, b)
+    comparison = compare(a, b)
     if options.format == "json":
-        print(json.dumps({"a": a.name, "b": b.name} | dataclasses.asdict(found), indent=2))
+        print(json.dumps({"a": a.name, "b": b.name} | dataclasses.asdict(comparison), indent=2))
     else:
-        _table(found, a.name, b.name)
+        _table(comparison, a.name, b.name)
 
 
-def _table(found: Comparison, a: str, b: str) -> None:
-    _print([("", a, b, "difference", "ratio"), *map(_cells, found.totals)])
-    different = [f for f in found.fields if not f.same]
-    print(f"\nfields that differ, {len(different)} of {len(found.fields)}")
+def _table(comparison: Comparison, a: str, b: str) -> None:
+    _print([("", a, b, "difference", "ratio"), *map(_cells, comparison.totals)])
+    different = [f for f in comparison.fields if not f.same]
+    print(f"\nfields that differ, {len(different)} of {len(comparison.fields)}")
     _print([("", a, b, ""), *((f.name, f.a, f.b, f.meaning) for f in different)], left=(0, 3))
     print("\nparameters by block")
-    _print([("", a, b, "difference", "ratio"), *map(_cells, found.blocks)])
+    _print([("", a, b, "difference", "ratio"), *map(_cells, comparison.blocks)])
 
 
-def _cells(pair: Pair) -> tuple[str, ...]:
+def _cells(pair: ModelPair) -> tuple[str, ...]:
     counts = ["none" if n is None else f"{n:,}" for n in (pair.a, pair.b)]
     difference = "=" if pair.a == pair.b else f"{pair.difference:+,}"
     return pair.title, *counts, difference, "" if pair.ratio is None else f"{pair.ratio:.4g}"

@@ -1,10 +1,13 @@
 """Find the first block in which two traces disagree, and by how much."""
 
-from torch import Tensor
+from __future__ import annotations
 
-from k3scope.app.commands.tensor_files import read_tensors
-from k3scope.model.interventions.forced_routing import agreement
-from k3scope.model.runs.trace_diff import TraceDifference, compare, first_beyond
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from k3scope.model.runs.trace_diff import TraceDifference
 
 
 def arguments(parser) -> None:
@@ -16,6 +19,9 @@ def arguments(parser) -> None:
 
 def run(options) -> int:
     """Exit status 1 when they disagree."""
+    from k3scope.app.commands.tensor_files import read_tensors
+    from k3scope.model.runs.trace_diff import compare, first_beyond
+
     ours, theirs = read_tensors(options.ours), read_tensors(options.theirs)
     differences = compare(ours, theirs)
     for d in differences if options.all else _worst_by_kind(differences):
@@ -39,6 +45,8 @@ def _worst_by_kind(differences: list[TraceDifference]) -> list[TraceDifference]:
 
 
 def _print_routes(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
+    from k3scope.model.interventions.forced_routing import agreement
+
     routes = [_by_layer(t, "router.topk_idx") for t in (ours, theirs)]
     apart = [a for a in agreement(*routes, _by_layer(theirs, "router.margin")) if a.tokens_apart]
     for a in apart:

@@ -1,8 +1,6 @@
-"""Show what k3scope finds on this machine: versions, device, compiler, kernels, tokenizer, models."""
+"""Show what this machine has: versions, device, compiler, kernels, tokenizers, models."""
 
 import json
-
-from k3scope.app.diagnostics import report
 
 
 def arguments(parser) -> None:
@@ -10,12 +8,14 @@ def arguments(parser) -> None:
 
 
 def run(options) -> None:
-    found = report()
+    from k3scope.app.diagnostics import report
+
+    diagnostics = report()
     if options.format == "json":
-        print(json.dumps(found, indent=1))
+        print(json.dumps(diagnostics, indent=1))
         return
-    for title, entries in found.items():
+    for title, entries in diagnostics.items():
         print(title)
         for name, value in entries.items():
-            said = "; ".join(map(str, value.values())) if isinstance(value, dict) else value
-            print(f"  {name:<18} {said}")
+            text = "; ".join(map(str, value.values())) if isinstance(value, dict) else value
+            print(f"  {name:<18} {text}")

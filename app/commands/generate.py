@@ -3,10 +3,7 @@
 import json
 import sys
 
-from k3scope.model import load
-from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.presets import PRESETS
-from k3scope.model.runs.generate import Sampling, generate
 
 
 def arguments(parser) -> None:
@@ -22,6 +19,10 @@ def arguments(parser) -> None:
 
 
 def run(options) -> None:
+    from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+    from k3scope.model.loading import load
+    from k3scope.model.runs.generate import Sampling, generate
+
     if options.tokens < 1:
         raise ValueError(f"--tokens {options.tokens}: expected at least 1")
     sampling = Sampling(options.temperature, options.top_p, options.seed)

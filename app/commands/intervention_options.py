@@ -4,7 +4,14 @@ from k3scope.model.interventions.intervention import Intervention, loads
 
 
 def arguments(parser) -> None:
-    parser.add_argument("--change", default="", metavar="JSON", help="interventions on the pass, a JSON list")
+    parser.add_argument(
+        "--intervention",
+        "--change",
+        dest="interventions",
+        default="",
+        metavar="JSON",
+        help="interventions on the pass, a JSON list",
+    )
     parser.add_argument(
         "--source",
         action="append",
@@ -14,16 +21,16 @@ def arguments(parser) -> None:
     )
 
 
-def changes(options) -> tuple[Intervention, ...]:
-    return loads(options.change)
+def interventions(options) -> tuple[Intervention, ...]:
+    return loads(options.interventions)
 
 
 def sources(options) -> dict[str, str]:
     """Prompts to patch from, by name. ValueError for one without a name."""
-    found = {}
+    prompts = {}
     for text in options.source:
         name, equals, prompt = text.partition("=")
         if not name or not equals:
             raise ValueError(f"--source {text!r}: expected NAME=PROMPT")
-        found[name] = prompt
-    return found
+        prompts[name] = prompt
+    return prompts

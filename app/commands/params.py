@@ -1,18 +1,19 @@
 """Count the parameters and bytes of a model: by block, by layer, or tensor by tensor."""
 
+from __future__ import annotations
+
 import csv
 import dataclasses
 import io
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from k3scope.diagrams.facts.block_facts import Facts
-from k3scope.diagrams.facts.instances import layer_of
-from k3scope.diagrams.facts.records import Row
-from k3scope.model.accounting import split
-from k3scope.model.checkpoint.tensor_layout import Stored
+if TYPE_CHECKING:
+    from k3scope.diagrams.facts.block_facts import Facts
+    from k3scope.diagrams.facts.records import ParameterRow
+    from k3scope.model.checkpoint.tensor_layout import Stored
 
 COLUMNS = ("id", "title", "formula", "per_instance", "count", "total", "bytes")
 
@@ -26,6 +27,8 @@ def arguments(parser) -> None:
 
 
 def run(options) -> None:
+    from k3scope.diagrams.facts.block_facts import Facts
+
     facts = Facts.of(options.model)
     rows = {"block": block_rows, "layer": layer_rows, "tensor": tensor_rows}[options.by](facts)
     write = {"table": _table, "json": _json, "csv": _csv}[options.format]
@@ -68,6 +71,9 @@ def ledger_csv(facts: Facts) -> str:
 
 def layer_rows(facts: Facts) -> list[dict]:
     """One row per layer and one for what stands outside the stack."""
+    from k3scope.diagrams.facts.instances import layer_of
+    from k3scope.model.accounting import split
+
     c = facts.config
     where = {path: layer_of(path) for path in facts.layout.entries}
     each = split(facts.model, where.get)
@@ -91,7 +97,7 @@ def _titles(c, layer: int | None) -> dict:
     return {"id": f"layer {layer}", "title": f"layer {layer}: {c.kinds[layer]} + {ffn}"}
 
 
-def _row(row: Row) -> dict:
+def _row(row: ParameterRow) -> dict:
     everything = dataclasses.asdict(row)
     return {name: everything[name] for name in COLUMNS}
 

@@ -3,19 +3,21 @@
 import json
 from pathlib import Path
 
-from k3scope.model import load
-from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
-from k3scope.model.runs.bits_per_byte import bits_per_byte, text_losses, token_bytes
-
 
 def arguments(parser) -> None:
     parser.add_argument("model", nargs="?", default="k3-tiny", help="preset or checkpoint folder")
     parser.add_argument("--text-file", required=True, help="UTF-8 text")
-    parser.add_argument("--window", type=int, help="empty the memory after so many tokens (default: never)")
+    parser.add_argument(
+        "--window", type=int, help="start again with an empty cache after so many tokens (default: never)"
+    )
     parser.add_argument("--format", choices=["text", "json"], default="text")
 
 
 def run(options) -> None:
+    from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+    from k3scope.model.loading import load
+    from k3scope.model.runs.bits_per_byte import bits_per_byte, text_losses, token_bytes
+
     if options.window is not None and options.window < 1:
         raise ValueError(f"--window {options.window}: expected at least 1")
     text = _read(Path(options.text_file))
@@ -23,7 +25,7 @@ def run(options) -> None:
     tokenizer = tokenizer_of(options.model, model.config.vocab)
     ids = tokenizer.encode(text)
     losses = text_losses(model, ids, options.window)
-    found = {
+    score = {
         "model": options.model,
         "bytes": len(text.encode()),
         "tokens": len(ids),
@@ -31,9 +33,9 @@ def run(options) -> None:
         "losses": [round(x, 4) for x in losses.tolist()],  # nats of each token, in order
     }
     if options.format == "json":
-        print(json.dumps(found))
+        print(json.dumps(score))
     else:
-        print("{bits_per_byte:.4f} bits per byte, {tokens:,} tokens, {bytes:,} bytes".format(**found))
+        print("{bits_per_byte:.4f} bits per byte, {tokens:,} tokens, {bytes:,} bytes".format(**score))
 
 
 def _read(path: Path) -> str:

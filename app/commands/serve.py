@@ -1,7 +1,11 @@
 """Open k3scope in the browser."""
 
-from k3scope.app import models
-from k3scope.model.checkpoint.model_registry import RegisteredModel
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from k3scope.model.checkpoint.model_registry import RegisteredModel
 
 
 def arguments(parser) -> None:
@@ -34,20 +38,29 @@ def run(options) -> None:
         raise ValueError(f"--threads {options.threads}: expected 1 to 64")
     if not 0 < options.port < 65536:
         raise ValueError(f"--port {options.port}: expected 1 to 65535")
+    from k3scope.app import models
+
     for text in options.model:
-        _announce(models.add(text))
-    # panel and bokeh take a second to import: only the command that needs them does
+        model = models.add(text)
+        _announce(model, models.lacks(model.name))
+    # panel and bokeh take a second to import: only after everything above was right
     from k3scope.app.page import server
     from k3scope.app.runs.run_store import Store, default_path
 
     store = Store(options.store or default_path())
     prefix = "/" + options.prefix.strip("/") if options.prefix.strip("/") else ""
-    server.serve(
-        options.host, options.port, prefix, options.threads, store, options.allow_origin, not options.no_open
+    address = server.ServerOptions(
+        options.host,
+        options.port,
+        prefix,
+        options.threads,
+        tuple(options.allow_origin),
+        show=not options.no_open,
     )
+    server.serve(address, store)
 
 
-def _announce(found: RegisteredModel) -> None:
-    why = models.lacks(found.name)
+def _announce(model: RegisteredModel, why: str) -> None:
+    """`why` it does not run, "" when it does."""
     runs = f"is drawn but does not run: {why}" if why else "runs here"
-    print(f"{found.name} ({found.config.layers} layers of {found.path}) {runs}", flush=True)
+    print(f"{model.name} ({model.config.layers} layers of {model.path}) {runs}", flush=True)

@@ -3,6 +3,7 @@
 import csv
 import io
 import xml.etree.ElementTree as ET
+from argparse import ArgumentParser
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from k3scope.app.cli import main
+from k3scope.app.commands import lab as lab_command
 from k3scope.model.interventions.intervention import loads
 from k3scope.model.presets import K3_TINY
 from k3scope.model.runs.lab import lab
@@ -126,3 +128,13 @@ def test_trace_takes_the_same_changes(tmp_path):
     logits = load_file(out)["logits"]
     wanted = lab(PROMPT, "k3-random", interventions=loads(PATCH), sources={"other": "123 789"}).logits
     torch.testing.assert_close(logits, wanted)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("--change", "--intervention"), ("--against", "--baseline")], ids=["change", "against"]
+)
+def test_the_first_names_of_options_stay(old, new):
+    parser = ArgumentParser()
+    lab_command.arguments(parser)
+    given = ["a prompt", "--view", "lens", "--out", "x.svg"]
+    assert parser.parse_args([*given, old, "x"]) == parser.parse_args([*given, new, "x"])

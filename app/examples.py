@@ -13,7 +13,17 @@ from k3scope.model.presets import DRAWN
 
 MODEL = "k3-tiny"
 # what an example does not name is put back, so that it shows the same whatever was looked at before
-_PLAIN = ("more", "run", "weights", "changes", "against", "plots", "token", "head", "layer")
+_PLAIN = (
+    "generated_ids",
+    "run_id",
+    "weights",
+    "interventions",
+    "baseline",
+    "plots",
+    "token",
+    "head",
+    "layer",
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,7 @@ class Example:
     @property
     def place(self) -> str:
         """Where it is seen: Memory, layer 5. A model that is not the usual one is named."""
-        name, _, layer = self.values["lab"].partition(":")
+        name, _, layer = self.values["lab_view"].partition(":")
         found = VIEWS[name].title + (f", layer {layer}" if layer else "")
         return found if self.model == MODEL else f"{self.model}: {found}"
 
@@ -58,4 +68,4 @@ def examples() -> tuple[Example, ...]:
 def example_of(model: str, prompt: str, changes: str) -> Example | None:
     """The example that a run is of."""
     wanted = (model, prompt, changes)
-    return next((e for e in examples() if (e.model, e.prompt, e.values["changes"]) == wanted), None)
+    return next((e for e in examples() if (e.model, e.prompt, e.values["interventions"]) == wanted), None)

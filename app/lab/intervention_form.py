@@ -1,4 +1,4 @@
-"""The form for an intervention: what it offers for a model, and the change that a filled one means."""
+"""The form for an intervention: what it offers for a model, and the intervention that a filled one means."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from k3scope.model.interventions.intervention import (
 )
 
 
-def parts(config: Config) -> dict:
+def options(config: Config) -> dict:
     """What can be chosen: kinds, and of each layer how many heads, experts and candidates it has."""
     layers = [
         {
@@ -31,7 +31,7 @@ def parts(config: Config) -> dict:
     kinds = {what: list(does) for what, does in KINDS.items() if what != "mix" or config.block}
     return {
         "kinds": kinds,
-        "places": {what: list(places) for what, places in SITES.items()},
+        "sites": {what: list(sites) for what, sites in SITES.items()},
         "layers": layers,
         "output": _candidates(config, config.layers - 1, "ffn"),
         "top_k": config.top_k,
@@ -44,12 +44,12 @@ def _candidates(config: Config, layer: int, half: str) -> int:
 
 
 def read(form: dict[str, str]) -> Intervention:
-    """The change that a form means: every value of it is text. ValueError says what is wrong."""
+    """The intervention that a form means: every value of it is text. ValueError says what is wrong."""
     texts = {name: str(value).strip()[:200] for name, value in form.items()}
     row: dict = {"what": texts.get("what", ""), "do": texts.get("do", "")}
     for name in ("layer", "index"):
         if texts.get(name):
-            row[name] = _whole(texts[name], name)
+            row[name] = _integer(texts[name], name)
     for name in ("place", "run"):
         if texts.get(name):
             row[name] = texts[name]
@@ -64,7 +64,7 @@ def read(form: dict[str, str]) -> Intervention:
     raise ValueError(f"{row['what']}: there is nothing to number")
 
 
-def _whole(text: str, name: str) -> int:
+def _integer(text: str, name: str) -> int:
     if not re.fullmatch(r"[0-9]{1,6}", text):
         raise ValueError(f"{name} is {text!r}; expected a whole number")
     return int(text)
@@ -79,11 +79,11 @@ def _real(text: str, name: str) -> float:
 
 def _numbers(text: str, name: str) -> list[int]:
     """Numbers and ranges: "0, 3-5" is [0, 3, 4, 5]."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in re.split(r"[\s,]+", text):
         if match := re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part):
             first, last = int(match[1]), int(match[2] or match[1])
-            found += range(first, min(last, first + 4096) + 1)
+            numbers += range(first, min(last, first + 4096) + 1)
         elif part:
             raise ValueError(f"{name} are {text!r}; expected numbers such as 0, 3-5")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(numbers))

@@ -26,7 +26,7 @@ class Choice:
     view: str
     plot: str = ""
     needs: tuple[str, ...] = ()
-    draw: Callable[[Run, "At"], Picture] | None = None  # in place of Run.picture
+    draw: Callable[[Run, "Selection"], Picture] | None = None  # in place of Run.picture
     both: Callable[[Run, Run, Pairs], Picture] | None = None  # of two runs, in place of a difference
 
     @property
@@ -44,7 +44,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class At:
+class Selection:
     """What is looked at in a run."""
 
     layer: int | None
@@ -62,20 +62,21 @@ class LabView:
     heads: Callable[[Config], int] = lambda c: 0
 
 
-def _mosaic(run: Run, at: At) -> Picture:
-    return run.attention.mosaic(at.layer, MAP)
+def _mosaic(run: Run, selection: Selection) -> Picture:
+    return run.attention.mosaic(selection.layer, MAP)
 
 
-def _near(title: str, meaning: str, read: Callable[[Run, At], np.ndarray]):
+def _near(title: str, meaning: str, read: Callable[[Run, Selection], np.ndarray]):
     """An exact part of a square map, around the chosen token; `read` gives all of the map."""
 
-    def draw(run: Run, at: At) -> Picture:
-        first, stop = max(0, at.token - NEAR), min(run.length, at.token + NEAR + 1)
-        part = read(run, at)[first:stop, first:stop]
+    def draw(run: Run, selection: Selection) -> Picture:
+        first, stop = max(0, selection.token - NEAR), min(run.length, selection.token + NEAR + 1)
+        part = read(run, selection)[first:stop, first:stop]
         names, ends = run.token_texts[first:stop], (first, stop - 1, first, stop - 1)
         absent = np.triu(np.ones(part.shape, dtype=bool), 1)
         return Picture(
-            f"{title} {at.layer}, head {at.head}, around token {at.token}", part, "token", "token", "weight",
+            f"{title} {selection.layer}, head {selection.head}, around token {selection.token}",
+            part, "token", "token", "weight",
             names, names, ends, meaning, meaning == "share", absent, source=run.source,
             note=f"Tokens {first} to {stop - 1}, every value as it is.",
         )  # fmt: skip
@@ -108,8 +109,12 @@ def _of_all(view: str, **plots: str) -> tuple[Choice, ...]:
     return tuple(Choice(label, view, plot) for plot, label in plots.items())
 
 
-_read_near = _near("Read-out of layer", "signed", lambda run, at: run.kda.reads(at.layer, at.head))
-_map_near = _near("Attention of layer", "share", lambda run, at: run.attention.map(at.layer, at.head))
+_read_near = _near(
+    "Read-out of layer", "signed", lambda run, selection: run.kda.reads(selection.layer, selection.head)
+)
+_map_near = _near(
+    "Attention of layer", "share", lambda run, selection: run.attention.map(selection.layer, selection.head)
+)
 
 VIEWS = {
     "tokens": LabView(
@@ -200,7 +205,7 @@ VIEWS = {
         "Depth",
         (
             Slot(SMALL, (Choice("Mean over the tokens", "depth"),), True),
-            Slot(SMALL, (Choice("At the token", "depth", "token", ("token",)),), True),
+            Slot(SMALL, (Choice("Selection the token", "depth", "token", ("token",)),), True),
             Slot(SMALL * 2, (Choice("Who made the logit", "depth", "attribution"),)),
             Slot(
                 SMALL * 2,
@@ -215,29 +220,33 @@ VIEWS = {
 }
 
 
-def draw(run: Run, slot: Slot, choice: Choice, at: At) -> Picture:
+def draw(run: Run, slot: Slot, choice: Choice, selection: Selection) -> Picture:
     """A picture as the page sends it. ValueError when the run has no such thing."""
-    return fit(picture(run, choice, at), slot.cells)
+    return fit(picture(run, choice, selection), slot.cells)
 
 
-def draw_difference(run: Run, other: Run, slot: Slot, choice: Choice, at: At) -> Picture:
+def draw_difference(run: Run, other: Run, slot: Slot, choice: Choice, selection: Selection) -> Picture:
     """The same, less that of another run. ValueError when the two cannot be set against each other."""
     pairs = Pairs.of(run, other)
     if choice.both is not None:
         return fit(choice.both(run, other, pairs), slot.cells)
-    partner = At(at.layer, at.head, pairs.partner(at.token) if "token" in choice.needs else at.token)
+    partner = Selection(
+        selection.layer,
+        selection.head,
+        pairs.partner(selection.token) if "token" in choice.needs else selection.token,
+    )
     if not pairs.same and choice.draw is not None:
         raise ValueError(f"{choice.label}: there is no difference for prompts that are not the same.")
-    return fit(minus(picture(run, choice, at), picture(other, choice, partner), pairs), slot.cells)
+    return fit(minus(picture(run, choice, selection), picture(other, choice, partner), pairs), slot.cells)
 
 
-def picture(run: Run, choice: Choice, at: At) -> Picture:
-    """At full size."""
+def picture(run: Run, choice: Choice, selection: Selection) -> Picture:
+    """Selection full size."""
     if choice.both is not None:
         raise ValueError("Choose a run to compare with: this picture is of two.")
     if choice.draw is not None:
-        return choice.draw(run, at)
-    given = {name: getattr(at, name) for name in choice.needs}
+        return choice.draw(run, selection)
+    given = {name: getattr(selection, name) for name in choice.needs}
     return run.picture(choice.view, given.get("layer"), given.get("head"), choice.plot, given.get("token"))
 
 

@@ -21,7 +21,7 @@ DEPTHS = ("line", "engineer", "derivation")
 VERSION = 1
 CAMERA = re.compile(r"|-?[0-9]{1,5},-?[0-9]{1,5},[0-9](\.[0-9]{1,3})?")
 EVERYTHING = "everything"  # opens groups, and blocks down to their tensors and operations
-LONG_CHANGES = 2000  # characters of interventions; with more a link would not fit everywhere
+LONGEST_INTERVENTIONS = 2000  # characters of interventions; with more a link would not fit everywhere
 MOST_MORE = 2048  # tokens after a prompt
 LONG_PROMPT = 1000  # encoded characters; a longer one stays out of the link when a stored run holds it
 LONGEST_PROMPT = 7000  # a longer one stays out in any case: proxies refuse a request line of 8 KB
@@ -163,8 +163,8 @@ def _stop(text: str, _known, _values) -> int | None:
 
 
 def _changes(text: str, _known, _values) -> str:
-    if len(text) > LONG_CHANGES:
-        raise ValueError(f"these are more than {LONG_CHANGES:,} characters of interventions")
+    if len(text) > LONGEST_INTERVENTIONS:
+        raise ValueError(f"these are more than {LONGEST_INTERVENTIONS:,} characters of interventions")
     changes = loads(text)
     return dumps(changes) if changes else ""
 
@@ -205,21 +205,21 @@ FIELDS = (
     Field("types", "types", False, _switch, _on),
     Field("B", "B", 1, _axis("B")),
     Field("T", "T", 17, _axis("T")),
-    Field("with", "ran", "", _model_or_none),
+    Field("with", "run_model", "", _model_or_none),
     Field("weights", "weights", "", _matching(r"[0-9a-f]{4,64}", "a short hash")),
     Field("prompt", "prompt", None, lambda text, _known, _values: text),
-    Field("more", "more", (), _more, lambda ids: ",".join(map(str, ids))),
-    Field("run", "run", "", _matching(r"[a-z2-7]{12}", "twelve letters or digits")),
-    Field("do", "changes", "", _changes),
-    Field("against", "against", "", _matching("plain|[a-z2-7]{12}", "plain, or twelve letters or digits")),
-    Field("lab", "lab", LABS[0], _lab),
+    Field("more", "generated_ids", (), _more, lambda ids: ",".join(map(str, ids))),
+    Field("run", "run_id", "", _matching(r"[a-z2-7]{12}", "twelve letters or digits")),
+    Field("do", "interventions", "", _changes),
+    Field("against", "baseline", "", _matching("plain|[a-z2-7]{12}", "plain, or twelve letters or digits")),
+    Field("lab", "lab_view", LABS[0], _lab),
     Field("plots", "plots", (), _plots, ",".join),
     Field("tab", "tab", "overview", _choice(TABS, "tab")),
     Field("token", "token", None, _index),
     Field("head", "head", None, _index),
     Field("compare", "compare", "", _compared),
-    Field("at", "at", cost_point.DEFAULT, _at),
-    Field("depth", "depth", "engineer", _choice(DEPTHS, "depth")),
+    Field("at", "cost_point", cost_point.DEFAULT, _at),
+    Field("depth", "detail_level", "engineer", _choice(DEPTHS, "depth")),
     Field("tour", "tour", None, _stop),
     Field("camera", "camera", "", _camera),
 )
@@ -295,6 +295,9 @@ def format(values: dict[str, Any], unknown: Iterable[str] = ()) -> str:
 
 def shareable(values: dict[str, Any]) -> dict[str, Any]:
     """The values without a long prompt or many tokens after it: a stored run brings them back."""
-    most = LONG_PROMPT if values.get("run") else LONGEST_PROMPT
-    sizes = {"prompt": len(_encode(values.get("prompt") or "")), "more": 4 * len(values.get("more") or ())}
+    most = LONG_PROMPT if values.get("run_id") else LONGEST_PROMPT
+    sizes = {
+        "prompt": len(_encode(values.get("prompt") or "")),
+        "generated_ids": 4 * len(values.get("generated_ids") or ()),
+    }
     return values | {name: DEFAULTS[name] for name, size in sizes.items() if size > most}

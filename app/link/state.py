@@ -1,8 +1,10 @@
 """What one visitor looks at: the one object that every part of the page reads and writes."""
 
+from typing import ClassVar
+
 import param
 
-from k3scope.app.link import query
+from k3scope.app.link import followers, query
 from k3scope.diagrams.spec.shapes import MOST, PHASES, Step
 
 
@@ -10,8 +12,10 @@ def _default(key: str):
     return query.DEFAULTS[key]
 
 
-class State(param.Parameterized):
+class State(followers.Followed):
     """The view of one visitor. Every field but the last five is part of the link."""
+
+    followers: ClassVar = followers.STATE
 
     model = param.String(_default("model"), doc="name of the model that is drawn")
     view = param.Selector(default=_default("view"), objects=list(query.VIEWS), doc="tab of the stage")
@@ -25,33 +29,41 @@ class State(param.Parameterized):
     B = param.Integer(_default("B"), bounds=(1, MOST["B"]), doc="sequences that shapes are for")
     T = param.Integer(_default("T"), bounds=(1, MOST["T"]), doc="tokens that shapes are for")
 
-    ran = param.String(_default("ran"), doc="name of the model that ran (`with` in the link)")
+    run_model = param.String(_default("run_model"), doc="name of the model that ran (`with` in the link)")
     weights = param.String(_default("weights"), doc="short hash of the weights that ran")
     prompt = param.String(_default("prompt"), allow_None=True, doc="None: nothing typed yet; '' is a prompt")
-    more = param.List(list(_default("more")), item_type=int, doc="ids of tokens added to the prompt")
-    run = param.String(_default("run"), doc="id of a stored run")
+    generated_ids = param.List(
+        list(_default("generated_ids")), item_type=int, doc="ids of tokens added to the prompt"
+    )
+    run_id = param.String(_default("run_id"), doc="id of a stored run")
 
-    changes = param.String(_default("changes"), doc="interventions on the run, as canonical JSON (`do`)")
-    against = param.String(_default("against"), doc="run to compare with: its id, or 'plain'")
+    interventions = param.String(
+        _default("interventions"), doc="interventions on the run, as canonical JSON (`do`)"
+    )
+    baseline = param.String(_default("baseline"), doc="run to compare with: its id, or 'plain'")
 
-    lab = param.String(_default("lab"), doc="view of the Lab, and its layer where that is not `layer`")
+    lab_view = param.String(
+        _default("lab_view"), doc="view of the Lab, and its layer where that is not `layer`"
+    )
     plots = param.List(list(_default("plots")), item_type=str, doc="pictures chosen in the Lab, by key")
     tab = param.Selector(default=_default("tab"), objects=list(query.TABS), doc="tab of the inspector")
     token = param.Integer(_default("token"), allow_None=True, doc="index of the chosen token")
     head = param.Integer(_default("head"), allow_None=True, doc="index of the chosen head")
     compare = param.String(_default("compare"), doc="name of the model compared with")
-    at = param.String(_default("at"), doc="the point that the Cost view is at")
-    depth = param.Selector(default=_default("depth"), objects=list(query.DEPTHS), doc="depth of the text")
+    cost_point = param.String(_default("cost_point"), doc="the point that the Cost view is at")
+    detail_level = param.Selector(
+        default=_default("detail_level"), objects=list(query.DEPTHS), doc="depth of the text"
+    )
     tour = param.Integer(_default("tour"), allow_None=True, doc="stop of the guided tour, from 1; None: off")
 
     camera = param.String(_default("camera"), doc="where the drawing is looked at; '' shows its width")
 
-    underway = param.Dict(
-        {}, doc="what a run on its way will change in the link; the address says it already"
-    )
+    pending = param.Dict({}, doc="what a run on its way will change in the link; the address says it already")
     dark = param.Boolean(False, doc="what the browser shows now; figures follow it")
     problems = param.List([], item_type=str, doc="parts of the link that could not be read, as sentences")
-    measured = param.Parameter(None, doc="what the run on show says of each layer; see app.parts.strip")
+    layer_rows = param.Parameter(
+        None, doc="what the run on show says of each layer; see page/architecture/layer_strip.py"
+    )
     notice = param.String("", doc="said to screen readers when it changes")
 
     def linked(self) -> dict:

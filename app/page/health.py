@@ -15,10 +15,10 @@ _report = cache(report)  # nothing of it changes while the server lives
 class Liveness(RequestHandler):
     """The report of `k3scope doctor`, the visitors there are, and the runs on their way now."""
 
-    def initialize(self, runner: Runner, here: WeakSet):
-        self._runner, self._here = runner, here
+    def initialize(self, runner: Runner, sessions: WeakSet):
+        self._runner, self._sessions = runner, sessions
 
     async def get(self):
         found = await asyncio.to_thread(_report)
         self.set_header("Cache-Control", "no-store")
-        self.write({"alive": True, "visitors": len(self._here), "runs": self._runner.on_their_way, **found})
+        self.write({"alive": True, "visitors": len(self._sessions), "runs": self._runner.queued, **found})

@@ -4,14 +4,14 @@ import param
 
 from k3scope.app.link import query
 from k3scope.app.link.state import State
-from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
 
 # a change of one of these is a step that Back undoes; the rest only adjusts the current entry
 STEPS = {"model", "view", "select", "prompt"}
 
 
-class UrlState(Ordered):
+class UrlState(OrderedComponent):
     """The query string of the browser window. Panel's own Location does not hear Back."""
 
     entry = param.Dict(
@@ -28,7 +28,7 @@ class UrlState(Ordered):
     def _handle_msg(self, data) -> None:
         search = data.get("search") if isinstance(data, dict) else None
         if isinstance(search, str):
-            turn(lambda: self._on_arrival(search))
+            dispatch(lambda: self._on_arrival(search))
 
     def write(self, search: str, bare: str, push: bool) -> None:
         """Messages of one turn become one, so pushes are counted: none gets lost behind a later change."""
@@ -51,7 +51,7 @@ class Address:
         self._unknown: tuple[str, ...] = ()
         self.component = UrlState(on_arrival=self.read)
         self.read(search)
-        state.param.watch(self._write, [*query.DEFAULTS, "underway"])
+        state.follow("history", self._write)
 
     def read(self, search: str) -> None:
         """Take over what a link says; the address itself stays as it is."""
@@ -62,14 +62,14 @@ class Address:
             self._state.param.update(problems=list(found.problems), **found.values)
         finally:
             self._arriving = False
-        if self._state.underway:
+        if self._state.pending:
             self._write()
 
     def _write(self, *events) -> None:
         if self._arriving:
             return
         values = self._state.linked()
-        search, bare = self._search(values | self._state.underway), self._search(values)
+        search, bare = self._search(values | self._state.pending), self._search(values)
         self.component.write(search, bare, any(map(_is_step, events)))
 
     def _search(self, values: dict) -> str:
@@ -77,6 +77,6 @@ class Address:
 
 
 def _is_step(event) -> bool:
-    if event.name == "run":
+    if event.name == "run_id":
         return bool(event.old)  # a first run only completes the step that typing its prompt made
     return event.name in STEPS

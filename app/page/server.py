@@ -2,10 +2,11 @@
 
 import asyncio
 import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
 from weakref import WeakSet
 
 import panel as pn
-from bokeh.server.urls import per_app_patterns
 from panel.io.server import DocHandler
 
 from k3scope.app import models
@@ -14,15 +15,17 @@ from k3scope.app.page.architecture.layer_strip import strip
 from k3scope.app.page.dock.dock import dock
 from k3scope.app.page.health import Liveness
 from k3scope.app.page.inspector.live import live
+from k3scope.app.page.kit import panel_patches
+from k3scope.app.page.kit.events import dispatch
 from k3scope.app.page.lab.lab_tab import lab
-from k3scope.app.runs.run_session import Runs
+from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.run_store import Store
 from k3scope.app.runs.runner import Runner
 from k3scope.diagrams.facts.block_facts import Facts
-from k3scope.diagrams.facts.stack import alike
+from k3scope.diagrams.facts.stack import representative
 from k3scope.diagrams.scene.graph import scene
 from k3scope.diagrams.scene.search import index
-from k3scope.model.checkpoint.named import NAMED
+from k3scope.model.checkpoint.model_registry import REGISTERED
 from k3scope.model.presets import preset
 
 MESSAGE_LIMIT = 20 * 2**20  # bytes of one websocket message
@@ -47,45 +50,58 @@ class Page(DocHandler):
         return await super().get_session()
 
 
-def visitor(runner: Runner, here: WeakSet) -> pn.Template:
+def visitor(runner: Runner, sessions: WeakSet) -> pn.Template:
     """Everything one visitor sees; called once per opened page."""
     state, address = page.visit(pn.state.location.search if pn.state.location else "")
-    runs = Runs(state, runner, pn.state.execute)
-    here.add(runs)
-    strip(runs)
-    pn.state.onload(runs.open)  # a link that names a prompt runs it after the first paint
-    return page.page(state, address, dock=dock(runs), live=live(runs), lab=lab(runs))
+    session = RunSession(state, runner, pn.state.execute, dispatch)
+    sessions.add(session)
+    strip(session)
+    pn.state.onload(session.open)  # a link that names a prompt runs it after the first paint
+    return page.page(state, address, dock=dock(session), live=live(session), lab=lab(session))
 
 
-def serve(
-    host: str, port: int, prefix: str, threads: int, store: Store, origins: list[str], show: bool
-) -> None:
+@dataclass(frozen=True)
+class ServerOptions:
+    """Where the page is served, and to whom."""
+
+    host: str
+    port: int
+    prefix: str = ""  # path before every address, with a leading slash
+    threads: int = 4  # for the visitors' clicks
+    origins: tuple[str, ...] = ()  # further host names that may embed or proxy the page
+    show: bool = False  # open a browser
+
+    @property
+    def address(self) -> str:
+        host = "localhost" if self.host in ("127.0.0.1", "0.0.0.0") else self.host
+        return f"http://{host}:{self.port}{self.prefix}/"
+
+
+def serve(options: ServerOptions, store: Store) -> None:
     """Serve until interrupted. ValueError when the port is taken."""
-    _claim(host, port)
+    _claim(options.host, options.port)
     pn.extension("mathjax")
-    per_app_patterns[-1] = ("/?", Page)
-    pn.config.nthreads = threads
+    panel_patches.serve_pages_with(Page)
+    pn.config.nthreads = options.threads
     warm()
-    idle = {name: why for name in models.drawn() if (why := models.lacks(name))}
-    here: WeakSet[Runs] = WeakSet()  # whoever is still in memory
-    runner = Runner([name for name in (*models.RUNNABLE, *NAMED) if name not in idle], store, idle)
-    print(
-        f"k3scope at http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{port}{prefix}/",
-        flush=True,
-    )
+    unavailable = {name: why for name in models.drawn() if (why := models.lacks(name))}
+    sessions: WeakSet[RunSession] = WeakSet()  # of whoever is still in memory
+    runnable = [name for name in (*models.RUNNABLE, *REGISTERED) if name not in unavailable]
+    runner = Runner(runnable, store, unavailable)
+    print(f"k3scope at {options.address}", flush=True)
     try:
         pn.serve(
-            {"/": lambda: visitor(runner, here)},
-            address=host,
-            port=port,
-            prefix=prefix,
-            websocket_origin=allowed(origins, port),
+            {"/": lambda: visitor(runner, sessions)},
+            address=options.host,
+            port=options.port,
+            prefix=options.prefix,
+            websocket_origin=allowed(options.origins, options.port),
             websocket_max_message_size=MESSAGE_LIMIT,
             extra_patterns=[
-                ("/liveness", Liveness, {"runner": runner, "here": here}),
+                ("/liveness", Liveness, {"runner": runner, "sessions": sessions}),
                 (card_page.PATH, card_page.CardHandler),
             ],
-            show=show,
+            show=options.show,
             title="k3scope",
             compress_response=True,
         )
@@ -96,13 +112,13 @@ def serve(
 def warm() -> None:
     """Build what every first visitor needs, before there is one: the full tree, its facts, its drawing."""
     Facts.of("kimi-k3").block("kimi_k3")
-    for layer in (None, *{alike(preset("kimi-k3"), i) for i in range(preset("kimi-k3").layers)}):
+    for layer in (None, *{representative(preset("kimi-k3"), i) for i in range(preset("kimi-k3").layers)}):
         scene("kimi-k3", layer=layer)
     index("kimi-k3")
     page.opening("")
 
 
-def allowed(origins: list[str], port: int) -> list[str] | None:
+def allowed(origins: Sequence[str], port: int) -> list[str] | None:
     """Hosts that may talk to the server: those named and this machine's own names; None: Panel's choice."""
     return [*origins, f"localhost:{port}", f"127.0.0.1:{port}"] if origins else None
 

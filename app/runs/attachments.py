@@ -1,16 +1,17 @@
-"""The pictures before a prompt, as a visitor adds them, takes them out and scales them down."""
+"""The images attached to a prompt, as a visitor adds them, takes them out and scales them down."""
 
 import threading
 from collections.abc import Callable
 
 import param
 
+from k3scope.app.link.followers import Followed
 from k3scope.app.runs.uploads import MOST, Upload, accept, fitting, sample
 from k3scope.model.vision.vision_config import VisionConfig
 
 
-class Picked(param.Parameterized):
-    """Pictures in the order of the prompt; what cannot be added becomes the problem."""
+class Attachments(Followed):
+    """Images in the order of the prompt; what cannot be added becomes the problem."""
 
     images = param.List([], item_type=Upload, doc="pictures before the prompt")
     problem = param.String("", doc="a sentence on what went wrong or differs")

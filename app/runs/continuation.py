@@ -1,4 +1,4 @@
-"""Tokens after a prompt: chosen by the visitor or by the model, one by one, and checked against one pass."""
+"""Tokens after a prompt: given by a visitor or sampled one by one, and checked against one pass over all."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,86 +14,99 @@ from k3scope.model.tracing import Trace, trace
 from k3scope.model.vision.tower import Images
 
 GREEDY = Sampling()
-STEPPED = 12  # last tokens after a prompt that are gone through step by step; those before go in at once
+STEPPED = 12  # last given tokens that are decoded step by step; those before them are part of the prefill
 
 
 @dataclass(frozen=True)
-class Growth:
-    """What follows a prompt: tokens that are there already, and how many the model adds."""
+class Continuation:
+    """What follows a prompt: ids that are there already, and how many tokens the model adds."""
 
-    more: tuple[int, ...] = ()
+    generated_ids: tuple[int, ...] = ()
     tokens: int = 0
     sampling: Sampling = GREEDY
 
     @property
     def length(self) -> int:
-        return len(self.more) + self.tokens
+        return len(self.generated_ids) + self.tokens
 
 
-NOTHING = Growth()
+NO_CONTINUATION = Continuation()
 
 
 @dataclass(frozen=True)
-class Grown:
-    """All tokens after a prompt, and the logits [n, vocab] from which decode steps gave the last n of them.
+class ContinuationResult:
+    """All ids after a prompt, and the logits [n, vocab] from which decode steps gave the last n of them.
 
-    `rows` is None when there were no steps: with changes to the pass, which count positions, every token is a
-    pass of its own.
+    `step_logits` is None when there were no steps: with interventions, which count positions, every token is
+    a pass of its own.
     """
 
-    more: tuple[int, ...] = ()
-    rows: Tensor | None = None
+    generated_ids: tuple[int, ...] = ()
+    step_logits: Tensor | None = None
 
 
-UNGROWN = Grown()
+NO_RESULT = ContinuationResult()
 
 
 @dataclass(frozen=True)
-class Follow:
-    """Watches on a growing text; raising in one ends it."""
+class Callbacks:
+    """Called as a text grows; raising in one ends it."""
 
-    on_point: Callable[[str], None]
-    on_token: Callable[[int], None]  # tokens chosen so far
+    on_point: Callable[[str], None]  # with the path of a hook point that was reached
+    on_token: Callable[[int], None]  # with the number of tokens sampled so far
 
 
-def grow(
-    model: KimiK3, ids: Sequence[int], growth: Growth, images: Images | None, edits: Callable, follow: Follow
-) -> Grown:
-    """Add the tokens asked for. `edits()`: changes of one pass, empty for none. ValueError for NaN."""
+def extend(
+    model: KimiK3,
+    ids: Sequence[int],
+    continuation: Continuation,
+    images: Images | None,
+    edits: Callable,
+    callbacks: Callbacks,
+) -> ContinuationResult:
+    """Add the tokens asked for to the prompt `ids`.
+
+    `edits()` gives the edits of one pass, empty for none. ValueError when the logits are not finite.
+    """
     if edits():
-        return _by_passes(model, ids, growth, images, edits, follow)
-    fixed = max(0, len(growth.more) - STEPPED)
-    start = torch.tensor([*ids, *growth.more[:fixed]])
-    given, rows, new = growth.more[fixed:], [], []
-    with record([], on_point=follow.on_point):
-        for token, logits in steps(watch(model), start, given, growth.tokens, growth.sampling, images):
-            rows.append(logits)
+        return _by_passes(model, ids, continuation, images, edits, callbacks)
+    given = continuation.generated_ids
+    prefilled = max(0, len(given) - STEPPED)
+    start = torch.tensor([*ids, *given[:prefilled]])
+    stepped, step_logits, new = given[prefilled:], [], []
+    with record([], on_point=callbacks.on_point):
+        for token, logits in steps(
+            watch(model), start, stepped, continuation.tokens, continuation.sampling, images
+        ):
+            step_logits.append(logits)
             new.append(token)
-            if len(new) > len(given):
-                follow.on_token(len(new) - len(given))
+            if len(new) > len(stepped):
+                callbacks.on_token(len(new) - len(stepped))
                 if token == model.config.eos:
                     break
-    return Grown((*growth.more[:fixed], *new), torch.stack(rows) if rows else None)
+    return ContinuationResult((*given[:prefilled], *new), torch.stack(step_logits) if step_logits else None)
 
 
-def _by_passes(model, ids, growth: Growth, images, edits, follow: Follow) -> Grown:
-    more = list(growth.more)
-    for n in range(growth.tokens):
-        now = torch.tensor([*ids, *more])
-        logits = trace(model, now, [], edits(), follow.on_point, images).logits[0, -1]
+def _by_passes(
+    model, ids, continuation: Continuation, images, edits, callbacks: Callbacks
+) -> ContinuationResult:
+    generated, sampling = list(continuation.generated_ids), continuation.sampling
+    for n in range(continuation.tokens):
+        now = torch.tensor([*ids, *generated])
+        logits = trace(model, now, [], edits(), callbacks.on_point, images).logits[0, -1]
         if not logits.isfinite().all():
             bad = first_bad(all_statistics(trace(model, now, None, edits(), images=images)))
             raise ValueError(f"the logits are not finite, so nothing is chosen; first NaN or infinity: {bad}")
-        more.append(choose(logits, growth.sampling, growth.sampling.generator(len(now))))
-        follow.on_token(n + 1)
-        if more[-1] == model.config.eos:
+        generated.append(choose(logits, sampling, sampling.generator(len(now))))
+        callbacks.on_token(n + 1)
+        if generated[-1] == model.config.eos:
             break
-    return Grown(tuple(more), None)
+    return ContinuationResult(tuple(generated), None)
 
 
-def disagreement(passed: Trace, grown: Grown) -> float | None:
-    """Largest difference of a logit between the steps and the pass over all tokens at once."""
-    if grown.rows is None:
+def step_error(trace: Trace, continued: ContinuationResult) -> float | None:
+    """Largest difference of a logit between decode steps and the pass over all tokens; None without steps."""
+    if continued.step_logits is None:
         return None
-    at_once = passed.logits[0, -1 - len(grown.rows) : -1]
-    return float((grown.rows.double() - at_once.double()).abs().max())
+    at_once = trace.logits[0, -1 - len(continued.step_logits) : -1]
+    return float((continued.step_logits.double() - at_once.double()).abs().max())

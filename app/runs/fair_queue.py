@@ -1,4 +1,4 @@
-"""The line before a model: visitors take turns, and who left it holds no place."""
+"""The queue before a model: visitors take turns, and who left it holds no place."""
 
 import threading
 from collections import OrderedDict, deque
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from k3scope.app.runs.job import Cancelled, Job
 
-WAITING = 8  # jobs that may be in line, the running one among them
-EACH = 4  # of one visitor
+LONGEST = 8  # jobs in one queue, the running one among them
+LONGEST_OF_ONE = 4  # of one visitor
 
 
-class Line:
+class FairQueue:
     """Jobs of many visitors for one model. Any thread may use it."""
 
     def __init__(self, model: str):
@@ -21,28 +21,31 @@ class Line:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Jobs in line, the running one among them."""
+        """Jobs in the queue, the running one among them."""
         with self._lock:
             return self._running + sum(map(len, self._jobs.values()))
 
     def put(self, job: Job, visitor: int) -> None:
         """The last place among the visitor's own. ValueError when there is none."""
         with self._lock:
-            self._clear()
-            if self._running + sum(map(len, self._jobs.values())) >= WAITING:
+            self._drop_cancelled()
+            if self._running + sum(map(len, self._jobs.values())) >= LONGEST:
                 raise ValueError(
-                    f"{WAITING} runs already wait for {self._model}; please try again in a moment."
+                    f"{LONGEST} runs already wait for {self._model}; please try again in a moment."
                 )
             own = self._jobs.setdefault(visitor, deque())
-            if visitor and len(own) >= EACH:
-                raise ValueError(f"{EACH} of your runs already wait for {self._model}; please let one end.")
+            # visitor 0 is the program itself (tests, commands): it has no limit of its own
+            if visitor and len(own) >= LONGEST_OF_ONE:
+                raise ValueError(
+                    f"{LONGEST_OF_ONE} of your runs already wait for {self._model}; please let one end."
+                )
             own.append(job)
 
     @contextmanager
     def next(self) -> Iterator[Job | None]:
-        """The job whose turn it is, which stays in line until the block ends; None when there is none."""
+        """The job whose turn it is, in the queue until the block ends; None when there is none."""
         with self._lock:
-            self._clear()
+            self._drop_cancelled()
             job = self._first()
             self._running += job is not None
         try:
@@ -60,8 +63,7 @@ class Line:
             self._jobs[visitor] = own  # behind the others
         return job
 
-    def _clear(self) -> None:
-        """Let go of cancelled jobs."""
+    def _drop_cancelled(self) -> None:
         for visitor, own in list(self._jobs.items()):
             for job in [job for job in own if job.cancelled]:
                 own.remove(job)

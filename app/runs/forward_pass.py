@@ -8,25 +8,26 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from k3scope.app.runs.continuation import UNGROWN, Follow, Grown, Growth, disagreement, grow
-from k3scope.app.runs.run_result import Run
+from k3scope.app.runs import continuation as continuations
+from k3scope.app.runs.continuation import NO_RESULT, Callbacks, Continuation, ContinuationResult, step_error
+from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.model import KimiK3
 from k3scope.model.interventions.edits import edits, source_points
 from k3scope.model.interventions.intervention import Intervention, loads
 from k3scope.model.kernels.ops import path_in_use
 from k3scope.model.measure.image_readings import image_readings
+from k3scope.model.measure.observe import observe, points_for
 from k3scope.model.measure.readings import Readings, readings
-from k3scope.model.measure.streaming import observe, points_for
-from k3scope.model.runs.run import Run as Whole
+from k3scope.model.runs.run import Run
 from k3scope.model.tokenizers.tokenizer import Tokenizer
 from k3scope.model.tracing import Trace, trace
-from k3scope.model.vision.preprocess import Picture, prepare
+from k3scope.model.vision.preprocess import ImageSource, prepare
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A model that runs, and how to speak of it."""
+class LoadedModel:
+    """A model that runs, its tokenizer, and which of its parts are untrained."""
 
     model: KimiK3
     tokenizer: Tokenizer
@@ -35,91 +36,106 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PassInput:
     """A run as a pass takes it: ids with a placeholder per picture, what follows them, runs to patch from."""
 
     spec: RunSpec
     ids: list[int]
-    pictures: Sequence[Picture]
+    pictures: Sequence[ImageSource]
     sources: Mapping[str, Trace]
-    grown: Grown = UNGROWN
+    continued: ContinuationResult = NO_RESULT
 
     @property
-    def every(self) -> Tensor:
-        return torch.tensor([*self.ids, *self.grown.more])
+    def all_ids(self) -> Tensor:
+        """[T] int64: the prompt and all tokens after it."""
+        return torch.tensor([*self.ids, *self.continued.generated_ids])
 
 
-def extend(loaded: Loaded, asked: Asked, growth: Growth, follow: Follow) -> Asked:
+def extend(
+    loaded: LoadedModel, inputs: PassInput, continuation: Continuation, callbacks: Callbacks
+) -> PassInput:
     """The same prompt with the tokens that are to follow it."""
-    if not growth.length:
-        return asked
-    config, changes = loaded.model.config, loads(asked.spec.changes)
-    images = prepare(asked.pictures, config.vision) if asked.pictures else None
-    grown = grow(
-        loaded.model, asked.ids, growth, images, lambda: edits(config, changes, asked.sources), follow
+    if not continuation.length:
+        return inputs
+    config, interventions = loaded.model.config, loads(inputs.spec.interventions)
+    images = prepare(inputs.pictures, config.vision) if inputs.pictures else None
+    continued = continuations.extend(
+        loaded.model,
+        inputs.ids,
+        continuation,
+        images,
+        lambda: edits(config, interventions, inputs.sources),
+        callbacks,
     )
-    return replace(asked, spec=replace(asked.spec, more=grown.more), grown=grown)
+    spec = replace(inputs.spec, generated_ids=continued.generated_ids)
+    return replace(inputs, spec=spec, continued=continued)
 
 
 def forward(
-    loaded: Loaded, asked: Asked, on_point: Callable[[str], None], measuring: Callable[[], None]
-) -> tuple[Run, Whole]:
-    """The run, about 1 MB at most; and the whole pass with the points that the Lab reads, 65 KB a token."""
-    model, config, piece = loaded.model, loaded.model.config, loaded.tokenizer.piece
-    spec, ids, pictures = asked.spec, asked.every, asked.pictures
-    changes = edits(config, loads(spec.changes), asked.sources)
+    loaded: LoadedModel, inputs: PassInput, on_point: Callable[[str], None], on_measuring: Callable[[], None]
+) -> tuple[RunResult, Run]:
+    """The result, about 1 MB at most; and the full run with the points that the Lab reads, 65 KB a token.
+
+    `on_point` is called with the path of each hook point that is reached, `on_measuring` when the forward
+    pass is over. What either raises ends the pass.
+    """
+    model, config, token = loaded.model, loaded.model.config, loaded.tokenizer.token
+    spec, pictures = inputs.spec, inputs.pictures
     images = prepare(pictures, config.vision) if pictures else None
+    changed = edits(config, loads(spec.interventions), inputs.sources)
     start = time.perf_counter()
-    seen = observe(model, ids, edits=changes, on_point=on_point, images=images)
-    passed, points = seen.trace, seen.points
+    observed = observe(model, inputs.all_ids, edits=changed, on_point=on_point, images=images)
     milliseconds = (time.perf_counter() - start) * 1000
-    measuring()
-    found = readings(passed, points=points)
-    pieces = tuple(map(piece, passed.ids[0].tolist()))
-    run = Run(
+    on_measuring()
+    measured = readings(observed.trace, points=observed.points)
+    tokens = tuple(map(token, observed.trace.ids[0].tolist()))
+    likely = zip(measured.next_ids, measured.next_probs, strict=True)
+    result = RunResult(
         spec=spec,
         random_weights=loaded.random_weights,
         config=config,
-        pieces=pieces,
-        next=tuple((piece(int(i)), float(p)) for i, p in zip(found.next_ids, found.next_probs, strict=True)),
-        readings=found,
+        tokens=tokens,
+        next=tuple((token(int(i)), float(p)) for i, p in likely),
+        readings=measured,
         milliseconds=milliseconds,
         path=path_in_use(),
-        images=image_readings(passed, images, [p.size for p in pictures], config) if images else (),
+        images=image_readings(observed.trace, images, [p.size for p in pictures], config) if images else (),
         random_tower=loaded.random_tower,
-        step_error=disagreement(passed, asked.grown),
+        step_error=step_error(observed.trace, inputs.continued),
     )
-    return run, _whole(loaded, spec, passed, pieces, found)
+    return result, _full_run(loaded, spec, observed.trace, tokens, measured)
 
 
-def _whole(loaded: Loaded, spec: RunSpec, passed: Trace, pieces, found: Readings) -> Whole:
+def _full_run(loaded: LoadedModel, spec: RunSpec, passed: Trace, tokens, measured: Readings) -> Run:
     needed = set(points_for(loaded.model.config))
     fields = vars(passed) | {"values": {p: v for p, v in passed.values.items() if p in needed}}
-    return Whole(
+    return Run(
         **fields,
         model=loaded.model,
-        name=spec.model + (", changed" if spec.changes else ""),
+        name=spec.model + (", changed" if spec.interventions else ""),
         random_weights=loaded.random_weights,
-        pieces=[piece.text for piece in pieces],
-        points=found.points,
+        token_texts=[token.text for token in tokens],
+        points=measured.points,
     )
 
 
-def sources_of(
-    loaded: Loaded, changes: Sequence[Intervention], ids: Callable[[RunSpec], list[int]],
-    spec: Callable[[str], RunSpec | None],
-) -> dict[str, Trace]:  # fmt: skip
+def patch_sources(
+    loaded: LoadedModel,
+    interventions: Sequence[Intervention],
+    ids: Callable[[RunSpec], list[int]],
+    spec_of: Callable[[str], RunSpec | None],
+) -> dict[str, Trace]:
     """The runs to patch from, run once more for the points they give. ValueError for an unknown one."""
-    config, found = loaded.model.config, {}
-    for name, points in source_points(config, changes).items():
-        source = spec(name)
-        if source is None:
+    config, sources = loaded.model.config, {}
+    for name, points in source_points(config, interventions).items():
+        spec = spec_of(name)
+        if spec is None:
             raise ValueError(f"the run {name} to patch from is not known here")
-        if source.images:
+        if spec.images:
             raise ValueError(f"the run {name} has images; patching takes runs of text alone")
-        before = edits(config, loads(source.changes))
-        found[name] = trace(loaded.model, torch.tensor(ids(source)), points, before)
-    return found
+        own = edits(config, loads(spec.interventions))
+        sources[name] = trace(loaded.model, torch.tensor(ids(spec)), points, own)
+    return sources
 
 
 def weights_hash(model: KimiK3) -> str:

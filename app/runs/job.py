@@ -1,11 +1,11 @@
-"""A run on its way: what it is, how far it is, and how it is stopped."""
+"""A run in the queue or on its way: what it is, how far it is, and how it is stopped."""
 
 import re
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from k3scope.app.runs.continuation import NOTHING, Growth
+from k3scope.app.runs.continuation import NO_CONTINUATION, Continuation
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.uploads import Upload
 
@@ -18,7 +18,7 @@ class Cancelled(Exception):
 
 @dataclass
 class Job:
-    """A run on its way. Read `stage`, `layer` at any time; `future` ends with a Run or an error."""
+    """A run on its way. Read `stage`, `layer` at any time; `future` ends with a RunResult or an error."""
 
     model: str
     prompt: str
@@ -26,52 +26,63 @@ class Job:
     layers: int
     tokens: int  # positions: every image counts with all its rows
     images: tuple[Upload, ...] = ()
-    changes: str = ""
-    growth: Growth = NOTHING
-    stage: str = "waiting"  # then "loading", "choosing" when tokens are to be added, "running", "measuring"
+    interventions: str = ""
+    continuation: Continuation = NO_CONTINUATION
+    stage: str = "queued"  # then "loading", "sampling" when tokens are to be added, "running", "measuring"
     layer: int = 0  # layers done
-    added: int = 0  # tokens chosen so far
+    sampled: int = 0  # tokens sampled so far
     cancelled: bool = False
-    named: RunSpec | None = None  # the run that it is, once that is known and kept
+    stored_spec: RunSpec | None = None  # the run that it is, once its id is known and stored
     future: Future = field(default_factory=Future, repr=False)
-    _waiting: int = 1  # visitors
+    _visitors: int = 1  # who waits for it
     _joining: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def spec(self, weights: str) -> RunSpec:
-        shas = tuple(image.sha for image in self.images)
-        return RunSpec(self.model, weights, self.prompt, shas, self.changes, self.growth.more)
+        """The run that this becomes with these weights."""
+        return RunSpec(
+            self.model,
+            weights,
+            self.prompt,
+            tuple(image.sha for image in self.images),
+            self.interventions,
+            self.continuation.generated_ids,
+        )
 
     @property
     def key(self) -> tuple:
         """Equal for jobs that would give the same run."""
-        return self.model, self.prompt, tuple(image.sha for image in self.images), self.changes, self.growth
+        shas = tuple(image.sha for image in self.images)
+        return self.model, self.prompt, shas, self.interventions, self.continuation
 
     @property
-    def over(self) -> bool:
+    def done(self) -> bool:
         return self.cancelled or self.future.done()
 
     def join(self) -> bool:
         """Wait for it as well. False when nobody waits for it any more."""
         with self._joining:
-            self._waiting += not self.cancelled
+            self._visitors += not self.cancelled
             return not self.cancelled
 
     def cancel(self) -> None:
-        """Wait for it no more. Without anybody who does it stops at the next point of the forward pass."""
+        """Wait for it no more. When nobody does, it stops at the next hook point of the forward pass."""
         with self._joining:
-            self._waiting -= 1
-            self.cancelled = self.cancelled or not self._waiting
+            self._visitors -= 1
+            self.cancelled = self.cancelled or not self._visitors
 
     def enter(self, stage: str) -> None:
+        """Go on to a stage. Cancelled when nobody waits for it."""
         if self.cancelled:
             raise Cancelled
         self.stage = stage
 
-    def at_token(self, count: int) -> None:
-        self.added = count
-        self.at_point("")
+    def on_token(self, count: int) -> None:
+        """So many tokens are sampled."""
+        self.sampled = count
+        self.on_point("")
 
-    def at_point(self, path: str) -> None:
+    def on_point(self, path: str) -> None:
+        """The forward pass reached a hook point: the place where it can be stopped."""
         if self.cancelled:
             raise Cancelled
         if done := _LAYER_DONE.fullmatch(path):

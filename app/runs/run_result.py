@@ -7,18 +7,18 @@ from k3scope.model import Config
 from k3scope.model.interventions.intervention import Intervention, loads
 from k3scope.model.measure.image_readings import ImageReading
 from k3scope.model.measure.readings import Readings
-from k3scope.model.tokenizers.tokenizer import Piece
+from k3scope.model.tokenizers.tokenizer import Token
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RunResult:
     """What a forward pass showed. `random_weights`: the numbers say nothing about language."""
 
     spec: RunSpec
     random_weights: bool
     config: Config
-    pieces: tuple[Piece, ...]  # one per position, so one per row of an image
-    next: tuple[tuple[Piece, float], ...]  # likeliest first, with probability
+    tokens: tuple[Token, ...]  # one per position, so one per row of an image
+    next: tuple[tuple[Token, float], ...]  # likeliest first, with probability
     readings: Readings
     milliseconds: float
     path: str  # implementation of the operators
@@ -27,14 +27,14 @@ class Run:
     step_error: float | None = None  # largest difference of a logit: token by token and all at once
 
     @property
-    def first_new(self) -> int:
+    def first_generated(self) -> int:
         """Position of the first token that was added to the prompt; past the end when there is none."""
-        return len(self.pieces) - len(self.spec.more)
+        return len(self.tokens) - len(self.spec.generated_ids)
 
     @property
     def id(self) -> str:
         return self.spec.id
 
     @property
-    def changes(self) -> tuple[Intervention, ...]:
-        return loads(self.spec.changes)
+    def interventions(self) -> tuple[Intervention, ...]:
+        return loads(self.spec.interventions)

@@ -1,101 +1,116 @@
-"""What one visitor runs: a job at a time, kept in step with the state and so with the link."""
+"""What one visitor runs: a job at a time, kept in step with the state and so with the link.
+
+The state says what is asked for, the session what is there. A link, Back and Forward change the state, and
+the session follows; what the visitor does starts a job, and the state follows when it has ended. Threads and
+the event loop meet here: what changes fields that the browser sees goes through `dispatch`, which the page
+hands in.
+"""
 
 import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import ClassVar
 
 import param
 
+from k3scope.app.link import followers
 from k3scope.app.link.state import State
 from k3scope.app.model_cards import NOISE
-from k3scope.app.page.kit.events import turn
-from k3scope.app.runs.attachments import Picked
-from k3scope.app.runs.continuation import NOTHING, Growth
-from k3scope.app.runs.forward_pass import Run
+from k3scope.app.runs import run_status
+from k3scope.app.runs.attachments import Attachments
+from k3scope.app.runs.continuation import NO_CONTINUATION, Continuation
 from k3scope.app.runs.job import Job
+from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
-from k3scope.app.runs.run_status import lost_images, progress, summary
 from k3scope.app.runs.runner import Runner
 
 TICK = 0.08  # seconds between two looks at a running job
-LOST = (
-    "This link names the run {run}, which this server does not know, and the prompt is not in the link. "
-    "Type the prompt and run it again."
-)
-NOT_ALONE = (
-    "The run that this link names is not this prompt alone: it had an image, say, which this server does not "
-    "have. Here is the prompt by itself; add what it had and press Run."
-)
-ELSEWHERE = "This link was made with {model}, which does not run here{why}. Press Run to use {ours} instead."
-DIFFERS = "This link was made with other weights ({theirs}; here {ours}): the numbers can differ."
-AGAINST = "The run {run} to compare with is not known here; run it again, or choose another."
-PLAIN = "plain"  # compare with the same run without its changes
-REMEMBERED = 12  # runs a visitor can compare with
-BAD = "NaN or infinity first appeared in {point}: what follows from it means nothing."
+PLAIN = "plain"  # the baseline is the same run without its interventions
+HISTORY = 12  # runs a visitor can compare with
 
 
-class Runs(Picked):
-    """The run on show and the job on its way; parts watch these fields."""
+def at_once(act: Callable[[], None]) -> None:
+    """Dispatch where there is no browser."""
+    act()
 
-    run = param.Parameter(None, doc="the Run on show, None before the first")
-    reference = param.Parameter(None, doc="the Run that it is compared with, None for none")
-    history = param.List([], doc="Runs of this visitor, latest first")
+
+class RunSession(Attachments):
+    """The result on show and the job on its way; parts of the page follow these fields."""
+
+    followers: ClassVar = followers.SESSION
+
+    result = param.Parameter(None, doc="the RunResult on show, None before the first")
+    baseline = param.Parameter(None, doc="the RunResult that it is compared with, None for none")
+    history = param.List([], doc="results of this visitor, latest first")
     busy = param.Boolean(False)
     progress = param.Dict({"text": ""}, doc="text; while layers run also done and of")
     model = param.String("", doc="name of the model that runs next")
     prompt = param.String("", doc="text of the prompt box")
 
-    def __init__(self, state: State, runner: Runner, execute: Callable):
+    def __init__(self, state: State, runner: Runner, execute: Callable, dispatch: Callable = at_once):
+        """`execute` runs a coroutine function in the visitor's event loop, `dispatch` a function on the
+        document's own thread, so that its changes reach the browser in one message.
+        """
         super().__init__()
         self.state, self.runner = state, runner
-        self._execute = execute  # runs a coroutine function in the visitor's event loop
+        self._execute, self._dispatch = execute, dispatch
         self._lock = threading.Lock()
         self._job: Job | None = None
         self._linked = False  # whether the link, and not the visitor, asked for the job
         self._opened = False
-        self.model = self._wanted_model()
+        self.model = self._requested_model()
         self.prompt = state.prompt or ""
-        self._rest()
-        state.param.watch(self._follow, ["prompt", "more", "ran", "run", "changes"])
-        state.param.watch(self._compare, "against")
+        self._set_idle()
+        state.follow("session", self._follow_state)
+        state.follow("session.baseline", self._follow_baseline)
 
     def open(self) -> None:
         """Show what the link names, running it if need be; for after the first paint, and once only."""
         if not self._opened:
             self._opened = True
-            self._follow()
+            self._follow_state()
 
     def start(
-        self, model: str, prompt: str, changes: str | None = None, growth: Growth | None = None
+        self,
+        model: str,
+        prompt: str,
+        interventions: str | None = None,
+        continuation: Continuation = NO_CONTINUATION,
     ) -> None:
-        """Run what the visitor typed, after the images there are, unless something is running.
+        """Run what the visitor typed, after the attached images, unless something is running.
 
-        With `changes`, those of the last run if none are given. What cannot run becomes the problem.
+        With `interventions`, those of the last run if none are given. What cannot run becomes the problem.
         """
-        changes = self.state.changes if changes is None else changes
-        self._start(model, prompt, changes, growth or NOTHING, linked=False)
+        interventions = self.state.interventions if interventions is None else interventions
+        self._start(model, prompt, interventions, continuation, linked=False)
 
-    def _start(self, model: str, prompt: str, changes: str, growth: Growth, linked: bool) -> None:
+    def _start(
+        self, model: str, prompt: str, interventions: str, continuation: Continuation, linked: bool
+    ) -> None:
         with self._lock:
             if self._job is not None:
                 return
             try:
-                job = self._job = self.runner.submit(model, prompt, self.images, changes, growth, id(self))
+                job = self._job = self.runner.submit(
+                    model, prompt, self.images, interventions, continuation, visitor=id(self)
+                )
                 self._linked = linked
             except ValueError as error:
-                self._rest(problem=str(error))
+                self._set_idle(problem=str(error))
                 return
-        self.param.update(model=model, prompt=prompt, busy=True, problem="", progress=progress(job))
-        # a link says what it runs, and tokens that are to be chosen have no name yet
-        self.state.underway = {} if linked or growth.tokens else self._said(job.spec(""))
+        self.param.update(
+            model=model, prompt=prompt, busy=True, problem="", progress=run_status.progress(job)
+        )
+        # a link names its run already, and tokens that are to be sampled give the run no id yet
+        self.state.pending = {} if linked or continuation.tokens else self._link_values(job.spec(""))
         self._execute(partial(self._attend, job))
 
     def stop(self) -> None:
         """Cancel what is running."""
         if self.leave():
-            self._rest("Cancelled.")
+            self._set_idle("Cancelled.")
 
     def leave(self) -> bool:
         """Wait no more for what is running; others who asked for the same still do. Whether there was any."""
@@ -106,20 +121,20 @@ class Runs(Picked):
         return job is not None
 
     async def _attend(self, job: Job) -> None:
-        """Follow a job to its end. Progress is only read here, so none can come after the result."""
-        while not job.over:
+        """Look at a job until its end. Progress is read here only, so none can come after the result."""
+        while not job.done:
             if self._job is not job:  # the visitor went elsewhere
                 return
-            if (now := progress(job)) != self.progress:
+            if (now := run_status.progress(job)) != self.progress:
                 self.progress = now
-            if job.named and self.state.underway.get("run") == "":
-                turn(partial(self._name, job))
+            if job.stored_spec and self.state.pending.get("run_id") == "":
+                self._dispatch(partial(self._set_pending, job))
             await asyncio.sleep(TICK)
-        turn(partial(self._end, job))
+        self._dispatch(partial(self._end, job))
 
-    def _name(self, job: Job) -> None:
+    def _set_pending(self, job: Job) -> None:
         if self._job is job:
-            self.state.underway = self._said(job.named)
+            self.state.pending = self._link_values(job.stored_spec)
 
     def _end(self, job: Job) -> None:
         with self._lock:
@@ -127,128 +142,155 @@ class Runs(Picked):
                 return
             self._job = None
         if error := job.future.exception():
-            self._rest(problem=f"The run failed: {error}")
+            self._set_idle(problem=f"The run failed: {error}")
         else:
             self._show(job.future.result())
 
-    def _follow(self, *_events) -> None:
+    def _follow_state(self, *_events) -> None:
         """The link or the browser's history names a run: show it, or run it again."""
         state = self.state
-        run = self.run
-        same = run is not None and state.run == run.id and state.changes == run.spec.changes
-        same = same and tuple(state.more) in ((), run.spec.more)
-        if same and state.prompt in (None, self.prompt):
+        if self._shows_what_is_asked():
             return
         self.leave()
-        state.underway = {}
-        spec = self.runner.spec(state.run) if state.run else None
+        state.pending = {}
+        spec = self.runner.spec(state.run_id) if state.run_id else None
         prompt = state.prompt if state.prompt is not None or spec is None else spec.prompt
         if prompt is None:
-            self.run = None
-            self._rest(problem=LOST.format(run=state.run) if state.run else "")
+            self.result = None
+            problem = run_status.UNKNOWN_RUN.format(run=state.run_id) if state.run_id else ""
+            self._set_idle(problem=problem)
             return
-        named = spec is not None and spec.prompt == prompt
-        images, lost = self.runner.images(spec) if named else ([], 0)
-        self.param.update(prompt=prompt, model=self._wanted_model(spec if named else None), images=images)
-        if state.ran and state.ran != self.model:
-            self.run = None
-            self._rest(
-                problem=ELSEWHERE.format(model=state.ran, why=self.runner.why(state.ran), ours=self.model)
-            )
+        if spec is not None and spec.prompt != prompt:
+            spec = None  # the prompt was typed anew: what else that run had does not belong to it
+        images, lost = self.runner.images(spec) if spec else ([], 0)
+        self.param.update(prompt=prompt, model=self._requested_model(spec), images=images)
+        if state.run_model and state.run_model != self.model:
+            self.result = None
+            why = self.runner.why_unavailable(state.run_model)
+            problem = run_status.OTHER_MODEL.format(model=state.run_model, why=why, ours=self.model)
+            self._set_idle(problem=problem)
         elif lost:
-            self.run = None
-            self._rest(problem=lost_images(lost, len(spec.images)))
+            self.result = None
+            self._set_idle(problem=run_status.lost_images(lost, len(spec.images)))
         else:
-            more = tuple(state.more) or (spec.more if named else ())
-            changes = state.changes or (spec.changes if named else "")
-            self._start(self.model, prompt, changes, Growth(more), linked=True)
+            generated_ids = tuple(state.generated_ids) or (spec.generated_ids if spec else ())
+            interventions = state.interventions or (spec.interventions if spec else "")
+            self._start(self.model, prompt, interventions, Continuation(generated_ids), linked=True)
 
-    def _show(self, run: Run) -> None:
-        state, spec = self.state, run.spec
-        named = self.runner.spec(state.run)
-        theirs = state.weights or (named.weights if named else "")
+    def _shows_what_is_asked(self) -> bool:
+        state, result = self.state, self.result
+        return (
+            result is not None
+            and state.run_id == result.id
+            and state.interventions == result.spec.interventions
+            and tuple(state.generated_ids) in ((), result.spec.generated_ids)
+            and state.prompt in (None, self.prompt)
+        )
+
+    def _show(self, result: RunResult) -> None:
+        state, spec = self.state, result.spec
+        stored = self.runner.spec(state.run_id)
+        theirs = state.weights or (stored.weights if stored else "")
         differs = self._linked and theirs not in ("", spec.weights)
-        # an id is made of all that a run is: with the same weights, something besides the prompt is missing
-        alone = self._linked and state.weights == spec.weights and named is None and state.run
-        if differs:
-            problem = DIFFERS.format(theirs=theirs, ours=spec.weights)
-        elif alone:
-            problem = NOT_ALONE
-        else:
-            problem = BAD.format(point=run.readings.first_bad) if run.readings.first_bad else ""
-        seen = [run, *(other for other in self.history if other.id != run.id)][:REMEMBERED]
-        shown = {"run": run, "history": seen, "reference": self._reference(run)}
-        self.param.update(**shown, busy=False, progress={"text": summary(run)}, problem=problem)
+        history = [result, *(other for other in self.history if other.id != result.id)][:HISTORY]
+        self.param.update(
+            result=result,
+            history=history,
+            baseline=self._find_baseline(result),
+            busy=False,
+            progress={"text": run_status.summary(result)},
+            problem=self._problem(result, stored, theirs if differs else ""),
+        )
         # a link is completed and never corrected: a change of what it says would be a step that traps Back
         if not self._linked:
-            state.param.update(**self._said(spec), underway={})
-        elif not differs and state.run in ("", run.id):
-            state.param.update(ran=spec.model, weights=spec.weights, run=run.id)
+            state.param.update(**self._link_values(spec), pending={})
+        elif not differs and state.run_id in ("", result.id):
+            state.param.update(run_model=spec.model, weights=spec.weights, run_id=result.id)
 
-    def _said(self, spec: RunSpec) -> dict:
+    def _problem(self, result: RunResult, stored: RunSpec | None, other_weights: str) -> str:
+        """What a reader of this result has to know, "" for nothing."""
+        if other_weights:
+            return run_status.OTHER_WEIGHTS.format(theirs=other_weights, ours=result.spec.weights)
+        same_weights = self._linked and self.state.weights == result.spec.weights
+        # an id is made of all that a run is: with the same weights, something besides the prompt is missing
+        if same_weights and stored is None and self.state.run_id:
+            return run_status.PROMPT_ALONE
+        bad = result.readings.first_bad
+        return run_status.NOT_FINITE.format(point=bad) if bad else ""
+
+    def _link_values(self, spec: RunSpec) -> dict:
         """What the link says of a run; one whose weights are not known yet has no id."""
-        said = {name: getattr(spec, name) for name in ("weights", "prompt", "changes")}
-        said |= {"ran": spec.model, "run": spec.id if spec.weights else "", "more": list(spec.more)}
-        return said | {"against": self._against(spec)}
+        return {
+            "weights": spec.weights,
+            "prompt": spec.prompt,
+            "interventions": spec.interventions,
+            "run_model": spec.model,
+            "run_id": spec.id if spec.weights else "",
+            "generated_ids": list(spec.generated_ids),
+            "baseline": self._baseline_of(spec),
+        }
 
-    def _against(self, spec: RunSpec) -> str:
-        """A run with changes is compared with the plain one, unless another is chosen."""
-        chosen = self.state.against
-        if spec.changes:
+    def _baseline_of(self, spec: RunSpec) -> str:
+        """A run with interventions is compared with the plain one, unless another is chosen."""
+        chosen = self.state.baseline
+        if spec.interventions:
             return chosen or PLAIN
         return "" if chosen in (PLAIN, spec.id) else chosen
 
-    def _reference(self, run: Run) -> Run | None:
+    def _find_baseline(self, result: RunResult) -> RunResult | None:
         """The run to compare with, if it is at hand; else it is on its way."""
-        chosen = self.state.against if self._linked else self._against(run.spec)
-        spec = replace(run.spec, changes="") if chosen == PLAIN else self.runner.spec(chosen)
-        if not chosen or spec == run.spec:
+        chosen = self.state.baseline if self._linked else self._baseline_of(result.spec)
+        spec = replace(result.spec, interventions="") if chosen == PLAIN else self.runner.spec(chosen)
+        if not chosen or spec == result.spec:
             return None
         try:
-            if spec is None or spec.model != run.spec.model:
-                raise ValueError(AGAINST.format(run=chosen))
-            job = self.again(spec)
+            if spec is None or spec.model != result.spec.model:
+                raise ValueError(run_status.UNKNOWN_BASELINE.format(run=chosen))
+            job = self.repeat(spec)
         except ValueError as error:
-            self._execute(partial(self._say, str(error)))
+            self._execute(partial(self._set_problem, str(error)))
             return None
         if job.future.done():
             return job.future.result()
-        self._execute(partial(self._await_reference, run, job))
+        self._execute(partial(self._await_baseline, result, job))
         return None
 
-    def again(self, spec: RunSpec) -> Job:
+    def repeat(self, spec: RunSpec) -> Job:
         """A job of a run as it was. ValueError when it cannot be repeated."""
         images, lost = self.runner.images(spec)
         if lost:
-            raise ValueError(lost_images(lost, len(spec.images)))
-        return self.runner.submit(spec.model, spec.prompt, images, spec.changes, Growth(spec.more), id(self))
+            raise ValueError(run_status.lost_images(lost, len(spec.images)))
+        continuation = Continuation(spec.generated_ids)
+        return self.runner.submit(
+            spec.model, spec.prompt, images, spec.interventions, continuation, visitor=id(self)
+        )
 
-    def _compare(self, *_events) -> None:
-        if self.run is not None:
-            self.reference = self._reference(self.run)
+    def _follow_baseline(self, *_events) -> None:
+        if self.result is not None:
+            self.baseline = self._find_baseline(self.result)
 
-    async def _await_reference(self, run: Run, job: Job) -> None:
+    async def _await_baseline(self, result: RunResult, job: Job) -> None:
         try:
-            found = await asyncio.wrap_future(job.future)
+            baseline = await asyncio.wrap_future(job.future)
         except Exception as error:
             self.problem = f"The run to compare with failed: {error}"
             return
-        if self.run is run:
-            self.reference = found
+        if self.result is result:
+            self.baseline = baseline
 
-    async def _say(self, problem: str) -> None:
+    async def _set_problem(self, problem: str) -> None:
         self.problem = problem
 
-    def _rest(self, text: str = "", problem: str = "") -> None:
-        if not text and self.run is not None:
-            text = summary(self.run)
+    def _set_idle(self, text: str = "", problem: str = "") -> None:
+        if not text and self.result is not None:
+            text = run_status.summary(self.result)
         elif not text and self.runner.random_weights(self.model):
             text = f"{self.model} has random weights: {NOISE}"
         self.param.update(busy=False, progress={"text": text}, problem=problem)
-        self.state.underway = {}
+        self.state.pending = {}
 
-    def _wanted_model(self, spec: RunSpec | None = None) -> str:
+    def _requested_model(self, spec: RunSpec | None = None) -> str:
         """The model that the link ran, by name or by run, else the one it draws, else the first that runs."""
-        ran = self.state.ran or (spec.model if spec else "")
-        wanted = (ran or self.state.model, self.runner.names[0])
+        run_model = self.state.run_model or (spec.model if spec else "")
+        wanted = (run_model or self.state.model, self.runner.names[0])
         return next(name for name in wanted if name in self.runner.names)

@@ -1,11 +1,13 @@
-"""What a run is: a model, its weights, a prompt tokens, images and changes; and the id that follows."""
+"""What a run is: model, weights, prompt, images, interventions, generated tokens; and the id of all that."""
 
 import base64
 import hashlib
 import json
 from dataclasses import asdict, dataclass
 
-OPTIONAL = ("images", "changes", "more")  # what a run without them does not name, so that its id stays
+# Names in the stored text. An id is made of that text, so these never change, whatever the fields are called.
+STORED_NAMES = {"interventions": "changes", "generated_ids": "more"}
+OPTIONAL = ("images", "interventions", "generated_ids")  # left out when empty: older runs keep their id
 
 
 @dataclass(frozen=True)
@@ -16,21 +18,34 @@ class RunSpec:
     weights: str
     prompt: str
     images: tuple[str, ...] = ()  # sha256 of the files, in the order of the prompt
-    changes: str = ""  # interventions, as `model.intervene.dumps` writes them
-    more: tuple[int, ...] = ()  # ids of tokens after the prompt, chosen one by one
+    interventions: str = ""  # canonical JSON, as `interventions.intervention.dumps` writes it
+    generated_ids: tuple[int, ...] = ()  # ids of tokens after the prompt, chosen one by one
 
     @classmethod
     def read(cls, canonical: str) -> "RunSpec":
-        values = json.loads(canonical)
-        return cls(**values | {name: tuple(values.get(name, ())) for name in ("images", "more")})
+        """The spec of a stored text."""
+        stored = json.loads(canonical)
+        values = {
+            name: stored[key] for name in cls._names() if (key := STORED_NAMES.get(name, name)) in stored
+        }
+        return cls(**values | {name: tuple(values.get(name, ())) for name in ("images", "generated_ids")})
+
+    @classmethod
+    def _names(cls) -> tuple[str, ...]:
+        return tuple(cls.__dataclass_fields__)
 
     @property
     def canonical(self) -> str:
         """The same text for the same run, on every machine. What a run lacks is not named."""
-        values = {name: value for name, value in asdict(self).items() if name not in OPTIONAL or value}
+        values = {
+            STORED_NAMES.get(name, name): value
+            for name, value in asdict(self).items()
+            if name not in OPTIONAL or value
+        }
         return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
     @property
     def id(self) -> str:
+        """Twelve characters of base32: the first 60 bits of the text's sha256."""
         digest = hashlib.sha256(self.canonical.encode()).digest()
         return base64.b32encode(digest)[:12].decode().lower()

@@ -1,20 +1,34 @@
-"""What is said of a run in one line: while it is on its way, and when it is there."""
+"""A run in one line: while it is on its way, when it is there, and what the run of a link lacks."""
 
-from k3scope.app.runs.forward_pass import Run
 from k3scope.app.runs.job import Job
+from k3scope.app.runs.run_result import RunResult
 
-GONE = (
+UNKNOWN_RUN = (
+    "This link names the run {run}, which this server does not know, and the prompt is not in the link. "
+    "Type the prompt and run it again."
+)
+PROMPT_ALONE = (
+    "The run that this link names is not this prompt alone: it had an image, say, which this server does not "
+    "have. Here is the prompt by itself; add what it had and press Run."
+)
+OTHER_MODEL = (
+    "This link was made with {model}, which does not run here{why}. Press Run to use {ours} instead."
+)
+OTHER_WEIGHTS = "This link was made with other weights ({theirs}; here {ours}): the numbers can differ."
+UNKNOWN_BASELINE = "The run {run} to compare with is not known here; run it again, or choose another."
+NOT_FINITE = "NaN or infinity first appeared in {point}: what follows from it means nothing."
+LOST_IMAGES = (
     "{lost} of the {count} images of this run are no longer kept here. Add them again, or leave them out, "
     "and press Run."
 )
-GONE_ONE = "The image of this run is no longer kept here. Add it again, or leave it out, and press Run."
+LOST_IMAGE = "The image of this run is no longer kept here. Add it again, or leave it out, and press Run."
 
 
-def summary(run: Run) -> str:
+def summary(run: RunResult) -> str:
     """One line on a run: the model, how much, how long, on what."""
     rows = sum(image.rows.size for image in run.images)
-    tokens = [f"{len(run.pieces):,} token{'s' if len(run.pieces) != 1 else ''}"]
-    counts = {"image rows": rows, "added": len(run.spec.more)}
+    tokens = [f"{len(run.tokens):,} token{'s' if len(run.tokens) != 1 else ''}"]
+    counts = {"image rows": rows, "added": len(run.spec.generated_ids)}
     tokens += [f"{count:,} of them {what}" for what, count in counts.items() if count]
     parts = [
         run.spec.model,
@@ -23,26 +37,26 @@ def summary(run: Run) -> str:
         f"{run.milliseconds:,.0f} ms",
         run.path,
     ]
-    if run.changes:
-        parts.append(f"{len(run.changes)} change{'s' if len(run.changes) != 1 else ''}")
+    if run.interventions:
+        parts.append(f"{len(run.interventions)} change{'s' if len(run.interventions) != 1 else ''}")
     if not run.spec.prompt and not run.images:
         parts.append("an empty prompt runs as the begin-of-text token alone")
     return " · ".join(parts)
 
 
 def progress(job: Job) -> dict:
-    """What a job is at: text, and how much of it is done."""
+    """How far a job is: text, and how much of it is done."""
     size = f"{job.tokens:,} tokens"
     match job.stage:
-        case "waiting":
+        case "queued":
             return {"text": f"{size} · waiting for the runs before this one"}
         case "loading":
             return {"text": f"{size} · loading {job.model}"}
-        case "choosing" if job.growth.tokens:
+        case "sampling" if job.continuation.tokens:
             return {
-                "text": f"{size} · token {job.added + 1} of {job.growth.tokens}",
-                "done": job.added,
-                "of": job.growth.tokens,
+                "text": f"{size} · token {job.sampled + 1} of {job.continuation.tokens}",
+                "done": job.sampled,
+                "of": job.continuation.tokens,
             }
         case "measuring":
             return {"text": f"{size} · measuring", "done": job.layers, "of": job.layers}
@@ -52,4 +66,4 @@ def progress(job: Job) -> dict:
 
 def lost_images(lost: int, count: int) -> str:
     """That some of the images of a run are not here."""
-    return GONE_ONE if count == 1 else GONE.format(lost=lost, count=count)
+    return LOST_IMAGE if count == 1 else LOST_IMAGES.format(lost=lost, count=count)

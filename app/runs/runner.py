@@ -1,35 +1,25 @@
-"""Runs prompts through real models: one worker and one bounded queue per model, results by run id."""
+"""Runs for all visitors: which worker runs a prompt, who waits for which job, and where results are."""
 
-import ctypes
-import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 from k3scope.app.models import RUNNABLE
-from k3scope.app.runs.continuation import NOTHING, Follow, Growth
-from k3scope.app.runs.forward_pass import Asked, Loaded, Run, Whole, extend, forward, sources_of
+from k3scope.app.runs.continuation import NO_CONTINUATION, Continuation
 from k3scope.app.runs.job import Job
+from k3scope.app.runs.result_cache import ResultCache
+from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
-from k3scope.app.runs.uploads import Upload, accept
-from k3scope.app.runs.worker import LIMIT, Worker, leave_room
-from k3scope.model import Config, KimiK3
-from k3scope.model.interventions.intervention import Intervention, loads
+from k3scope.app.runs.runnable_model import RunnableModel
+from k3scope.app.runs.uploads import Upload
+from k3scope.app.runs.worker import Worker, leave_room
+from k3scope.model import Config
+from k3scope.model.interventions.intervention import Intervention
+from k3scope.model.runs.run import Run
 from k3scope.model.tokenizers.tokenizer import Tokenizer
-from k3scope.model.vision.preprocess import read
 
-REMEMBERED = 48  # results in memory, about 1 MB each at most
-WHOLE = 2 * LIMIT  # tokens of the passes that are kept whole, 65 KB each: enough to compare two long ones
-MEASURING = 2  # threads that draw pictures of kept passes
-
-
-def _return_memory() -> None:
-    """Give freed memory back to the system: glibc would keep half a gigabyte after a long pass."""
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
-        trim(0)
+MEASURING = 2  # threads that draw pictures of full runs
 
 
 class Runner:
@@ -39,18 +29,17 @@ class Runner:
         self,
         models: Mapping[str, str] | Sequence[str] = RUNNABLE,
         store: Store | None = None,
-        idle: Mapping[str, str] | None = None,
+        unavailable: Mapping[str, str] | None = None,
     ):
-        """`models` run: names, or a name and what is loaded for it. `idle`: others, and why they do not."""
+        """`models` run: names, or a name and what is loaded for it. `unavailable`: others, and why not."""
         sources = dict(models) if isinstance(models, Mapping) else {name: name for name in models}
-        self._workers = {name: Worker(name, source) for name, source in sources.items()}
-        self._idle = idle or {}
-        self._store = Store() if store is None else store
-        self._results: OrderedDict[str, Run] = OrderedDict()
-        self._whole: OrderedDict[str, Whole] = OrderedDict()
+        self._cache = ResultCache(Store() if store is None else store)
+        self._workers = {
+            name: Worker(RunnableModel(name, source), self._cache) for name, source in sources.items()
+        }
+        self._unavailable = unavailable or {}
         self.measuring = ThreadPoolExecutor(MEASURING, "measure", initializer=leave_room)
-        self._lock = threading.Lock()
-        self._jobs: dict[tuple, Job] = {}  # on their way, by what they are
+        self._jobs: dict[tuple, Job] = {}  # not done yet, by what they are
         self._joining = threading.Lock()
 
     @property
@@ -58,73 +47,73 @@ class Runner:
         return tuple(self._workers)
 
     @property
-    def on_their_way(self) -> dict[str, int]:
+    def queued(self) -> dict[str, int]:
         """Runs waiting or running, by model."""
-        return {name: len(worker.line) for name, worker in self._workers.items()}
+        return {name: worker.queued for name, worker in self._workers.items()}
 
     def random_weights(self, model: str) -> bool:
-        return self._worker(model).random_weights
+        return self._model(model).random_weights
 
     def config(self, model: str) -> Config:
-        return self._worker(model).config
+        return self._model(model).config
 
     def tokenizer(self, model: str) -> Tokenizer:
-        return self._worker(model).tokenizer
+        return self._model(model).tokenizer
 
-    def why(self, model: str) -> str:
+    def why_unavailable(self, model: str) -> str:
         """In brackets, why a model does not run here; "" when that is not known."""
-        return f" ({self._idle[model]})" if model in self._idle else ""
+        return f" ({self._unavailable[model]})" if model in self._unavailable else ""
 
-    def check(self, model: str, tokens: int, changes: Sequence[Intervention]) -> None:
-        """ValueError when changes do not fit a model or a prompt of so many tokens."""
-        self._worker(model).check(tokens, changes)
+    def check(self, model: str, tokens: int, interventions: Sequence[Intervention]) -> None:
+        """ValueError when interventions do not fit a model or a prompt of so many tokens."""
+        self._model(model).check(tokens, interventions)
 
     def count(self, model: str, prompt: str) -> int:
         """Tokens of a prompt."""
-        return len(self._worker(model).encode(prompt))
+        return len(self._model(model).encode(prompt))
 
-    def result(self, run_id: str) -> Run | None:
+    def result(self, run_id: str) -> RunResult | None:
         """A finished run that is still in memory."""
-        with self._lock:
-            if run := self._results.get(run_id):
-                self._results.move_to_end(run_id)
-            return run
+        return self._cache.result(run_id)
 
-    def whole(self, run_id: str) -> Whole | None:
-        """The pass of a run with what the Lab reads from it; only the latest few are kept."""
-        with self._lock:
-            if found := self._whole.get(run_id):
-                self._whole.move_to_end(run_id)
-            return found
+    def full_run(self, run_id: str) -> Run | None:
+        """The pass of a run with all hook points that the Lab reads; only the latest few are kept."""
+        return self._cache.full_run(run_id)
 
     def spec(self, run_id: str) -> RunSpec | None:
         """What a run was, from memory or the store; None when neither knows it."""
-        run = self.result(run_id)
-        return run.spec if run else self._store.get(run_id)
+        return self._cache.spec(run_id)
 
     def images(self, spec: RunSpec) -> tuple[list[Upload], int]:
-        """The images of a run that are still kept, and how many are not."""
-        kept = [found for sha in spec.images if (found := self._store.image(sha))]
-        return [accept(*found) for found in kept], len(spec.images) - len(kept)
+        """The images of a run that are still stored, and how many are not."""
+        return self._cache.images(spec)
 
     def submit(
-        self, model: str, prompt: str, images: Sequence[Upload] = (), changes: str = "",
-        growth: Growth = NOTHING, visitor: int = 0,
-    ) -> Job:  # fmt: skip
-        """Put a prompt in line; visitors take turns, and who asks for the same run waits for the same job.
+        self,
+        model: str,
+        prompt: str,
+        images: Sequence[Upload] = (),
+        interventions: str = "",
+        continuation: Continuation = NO_CONTINUATION,
+        visitor: int = 0,
+    ) -> Job:
+        """Put a prompt in the queue of its model; who asks for the same run waits for the same job.
 
-        ValueError for one that is too long, an unknown model or a full line.
+        `visitor` is any number that tells visitors apart: they take turns. ValueError for a prompt that is
+        too long, an unknown model or a full queue.
         """
-        worker = self._worker(model)
-        job = worker.job(prompt, images, changes, growth)
-        if worker.weights and not growth.tokens and (known := self._known(job.spec(worker.weights).id)):
-            job.future.set_result(known)  # no need to stand in line
-            return job
+        runnable = self._model(model)
+        job = runnable.job(prompt, images, interventions, continuation)
+        if runnable.weights and not continuation.tokens:
+            result = self._cache.complete(job.spec(runnable.weights).id)
+            if result is not None:
+                job.future.set_result(result)  # no need to wait for a turn
+                return job
         with self._joining:
-            self._jobs = {key: other for key, other in self._jobs.items() if not other.over}
+            self._jobs = {key: other for key, other in self._jobs.items() if not other.done}
             if (same := self._jobs.get(job.key)) and same.join():
                 return same
-            worker.take(job, visitor, partial(self._run, worker))
+            self._workers[model].submit(job, visitor)
             self._jobs[job.key] = job
         return job
 
@@ -134,51 +123,8 @@ class Runner:
             worker.close()
         self.measuring.shutdown(wait=False, cancel_futures=True)
 
-    def _known(self, run_id: str) -> Run | None:
-        """A run of which nothing has been dropped."""
-        return self.result(run_id) if self.whole(run_id) else None
-
-    def _worker(self, model: str) -> Worker:
+    def _model(self, model: str) -> RunnableModel:
         if model not in self._workers:
-            raise ValueError(
-                f"{model} does not run here{self.why(model)}; these do: {', '.join(self._workers)}"
-            )
-        return self._workers[model]
-
-    def _run(self, worker: Worker, job: Job) -> Run:
-        job.enter("loading")
-        model = worker.model()
-        spec = job.spec(worker.weights)
-        if not job.growth.tokens:
-            if known := self._known(spec.id):
-                return known
-            self._keep(spec, job)
-        try:
-            run, whole = self._pass(worker, model, spec, job)
-        finally:
-            _return_memory()
-        spec = run.spec
-        if job.growth.tokens:
-            self._keep(spec, job)
-        with self._lock:
-            self._results[spec.id], self._whole[spec.id] = run, whole
-            while len(self._results) > REMEMBERED:
-                self._results.popitem(last=False)
-            while sum(kept.length for kept in self._whole.values()) > WHOLE:
-                self._whole.popitem(last=False)
-        return run
-
-    def _keep(self, spec: RunSpec, job: Job) -> None:
-        """From now on its id brings the run back, whether it comes to its end or not."""
-        self._store.put(spec, {image.sha: (image.name, image.data) for image in job.images})
-        job.named = spec
-
-    def _pass(self, worker: Worker, model: KimiK3, spec: RunSpec, job: Job) -> tuple[Run, Whole]:
-        loaded = Loaded(model, worker.tokenizer, worker.random_weights, worker.random_tower)
-        sources = sources_of(loaded, loads(spec.changes), worker.all_ids, self.spec)
-        asked = Asked(spec, job.ids, [read(image.data) for image in job.images], sources)
-        if job.growth.tokens:
-            job.enter("choosing")
-        asked = extend(loaded, asked, job.growth, Follow(job.at_point, job.at_token))
-        job.enter("running")
-        return forward(loaded, asked, job.at_point, lambda: job.enter("measuring"))
+            why, runnable = self.why_unavailable(model), ", ".join(self._workers)
+            raise ValueError(f"{model} does not run here{why}; these do: {runnable}")
+        return self._workers[model].model

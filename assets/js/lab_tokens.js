@@ -7,7 +7,7 @@ export function render({ model, el }) {
   const about = h("p", { role: "status" }), next = h("ol", {})
   const heading = h("h2", {}), after = h("h2", {}), hint = h("p", {}, "Choose one to go on from there.")
   let from = 0
-  el.append(h("div", { class: "tokens" }, h("section", {}, heading, list, about, grow_of(model)), h("section", { class: "next" }, after, hint, next)))
+  el.append(h("div", { class: "tokens" }, h("section", {}, heading, list, about, continuationForm(model)), h("section", { class: "next" }, after, hint, next)))
 
   const tell = () => {
     const t = model.tokens.rows?.[model.token]
@@ -17,8 +17,8 @@ export function render({ model, el }) {
       : `Token ${model.token} “${text}”, id ${id}: probability ${p.toPrecision(4)}, loss ${loss.toFixed(3)} nats, rank ${(rank + 1).toLocaleString("en-US")} of ${model.tokens.vocab.toLocaleString("en-US")}.`
   }
   const chip = ([text, kind, id, p, loss], i) => h("button", {
-    type: "button", class: `chip ${kind}${i >= model.tokens.first_new ? " new" : ""}`, "data-index": i, "aria-pressed": String(i === model.token), tabindex: i === model.token ? 0 : -1,
-    title: (i >= model.tokens.first_new ? "added, " : "") + (p === null ? `id ${id}` : `id ${id}, probability ${p.toPrecision(4)}, loss ${loss.toFixed(3)} nats`),
+    type: "button", class: `chip ${kind}${i >= model.tokens.first_generated ? " new" : ""}`, "data-index": i, "aria-pressed": String(i === model.token), tabindex: i === model.token ? 0 : -1,
+    title: (i >= model.tokens.first_generated ? "added, " : "") + (p === null ? `id ${id}` : `id ${id}, probability ${p.toPrecision(4)}, loss ${loss.toFixed(3)} nats`),
     onclick: () => model.send_msg({ token: i }),
   }, h("span", {}, text), h("small", {}, p === null ? "–" : percent(p)),
   h("i", {}, h("b", { style: `width:${p === null ? 0 : Math.max(2, 100 * p)}%` })))

@@ -7,7 +7,7 @@ import torch
 from k3scope.app.examples import MODEL, Example, examples
 from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.interventions.intervention import loads
-from k3scope.model.measure import attention, memory
+from k3scope.model.measure import attention, kda_memory
 from k3scope.model.presets import K3_TINY
 from k3scope.model.runs.lab import Run, lab
 
@@ -22,7 +22,7 @@ FRENCH = (
 def told(name: str) -> tuple[Example, Run]:
     """The example of that name, and its pass."""
     example = EXAMPLES[name]
-    return example, lab(example.prompt, example.model, loads(example.values["changes"]))
+    return example, lab(example.prompt, example.model, loads(example.values["interventions"]))
 
 
 def likely(run: Run) -> np.ndarray:
@@ -31,7 +31,7 @@ def likely(run: Run) -> np.ndarray:
 
 
 def where(run: Run, piece: str) -> list[int]:
-    return [i for i, found in enumerate(run.pieces) if found == piece]
+    return [i for i, found in enumerate(run.token_texts) if found == piece]
 
 
 def test_a_story_keeps_what_it_is_about():
@@ -46,22 +46,24 @@ def test_a_story_keeps_what_it_is_about():
 def test_no_head_of_k3_tiny_picks_the_number_of_the_key():
     example, run = told("Keys and values")
     signs, question = where(run, "="), where(run, "?")[0]
-    numbers = {run.pieces[i - 1]: i + 1 for i in signs if i < question}
+    numbers = {run.token_texts[i - 1]: i + 1 for i in signs if i < question}
     asked = [i for i in signs if i > question]
-    shown = attention.probs(run, int(example.values["lab"].partition(":")[2]), example.values["head"])
+    shown = attention.probs(run, int(example.values["lab_view"].partition(":")[2]), example.values["head"])
     rows = shown[asked][:, list(numbers.values())]  # [asked, told]
     assert rows.min() > 0.1
     assert rows.max() < 1.4 * rows.min()
     for layer in (3, 7, 8):
         for head in range(run.config.heads):
             looks = attention.probs(run, layer, head)[asked][:, list(numbers.values())]
-            own = torch.stack([looks[n, list(numbers).index(run.pieces[i - 1])] for n, i in enumerate(asked)])
+            own = torch.stack(
+                [looks[n, list(numbers).index(run.token_texts[i - 1])] for n, i in enumerate(asked)]
+            )
             assert own.sum() <= max(0.5, 0.5 * looks.sum())  # of 5 rows
 
 
 def test_copies_need_a_memory_that_does_not_fade():
     (_, plain), (_, fading) = told("Nonsense, repeated"), told("The copy, with a memory that fades")
-    period = plain.pieces.index(" li", 1)
+    period = plain.token_texts.index(" li", 1)
     assert np.mean(likely(plain)[1:period]) < 0.25
     assert np.mean(likely(plain)[period + 1 : 2 * period] < 0.5) < 0.2
     assert np.min(likely(plain)[2 * period :]) > 0.8
@@ -71,7 +73,7 @@ def test_copies_need_a_memory_that_does_not_fade():
 def test_a_head_of_the_specialist_looks_at_what_followed_the_last_time():
     example, run = told("A head that finds the last time")
     looks = attention.probs(run, 3, example.values["head"])
-    period = run.pieces.index(" li", 1)
+    period = run.token_texts.index(" li", 1)
     later = range(period, run.length)
     followed = [[j + 1 for j in range(i % period, i, period)] for i in later]
     found = [looks[i, at].sum().item() for i, at in zip(later, followed, strict=True)]
@@ -83,7 +85,7 @@ def test_with_that_attention_silenced_no_copy_is_continued():
     (_, plain), (_, silenced) = (
         told("A head that finds the last time"), told("The copy, with that attention silenced")
     )  # fmt: skip
-    period = plain.pieces.index(" li", 1)
+    period = plain.token_texts.index(" li", 1)
     assert np.median(likely(plain)[period + 1 :]) > 0.9
     assert np.median(likely(silenced)[period + 1 :]) < 0.1
 
@@ -92,16 +94,16 @@ def test_in_the_specialist_one_cell_is_the_digit_of_the_key():
     example, run = told("Keys, found by full attention")
     looks = attention.probs(run, 3, example.values["head"])
     signs, question = where(run, "="), where(run, "?")[0]
-    number_of = {run.pieces[i - 1]: i + 1 for i in signs if i < question}
-    assert all(looks[i, number_of[run.pieces[i - 1]]] > 0.9 for i in signs if i > question)
+    number_of = {run.token_texts[i - 1]: i + 1 for i in signs if i < question}
+    assert all(looks[i, number_of[run.token_texts[i - 1]]] > 0.9 for i in signs if i > question)
     assert run.logits[0, -1].softmax(-1)[run.ids[0, number_of[" o"]]] > 0.99
 
 
 def test_the_memory_comes_to_expect_the_copy():
     example, run = told("The memory expects what comes")
-    layer = int(example.values["lab"].partition(":")[2])
-    expected = memory.steps(run, layer).cosine  # [T, heads]
-    period = run.pieces.index(" li", 1)
+    layer = int(example.values["lab_view"].partition(":")[2])
+    expected = kda_memory.steps(run, layer).cosine  # [T, heads]
+    period = run.token_texts.index(" li", 1)
     first, later = expected[1:period].mean(0), expected[period:].mean(0)
     assert (later > first + 0.15)[:-1].all()
     assert later[-1] < first[-1] + 0.05
@@ -110,7 +112,7 @@ def test_the_memory_comes_to_expect_the_copy():
 def test_a_memory_is_wiped_at_line_ends():
     _, run = told("What wipes the memory")
     kept = run.values["language_model.model.layers.6.self_attn.decay"][0].exp().mean((-1, -2))
-    ends = [i for i, piece in enumerate(run.pieces) if "\\n" in piece]  # shown by its sign
+    ends = [i for i, piece in enumerate(run.token_texts) if "\\n" in piece]  # shown by its sign
     assert sorted(kept.argsort()[: len(ends)].tolist()) == ends
 
 
@@ -150,7 +152,7 @@ def test_brackets_go_to_the_same_experts():
 
 def test_the_grammar_of_python_is_known_and_its_names_are_not():
     _, run = told("Code")
-    pairs = {"".join(run.pieces[i - 1 : i + 1]): likely(run)[i] for i in range(1, run.length)}
+    pairs = {"".join(run.token_texts[i - 1 : i + 1]): likely(run)[i] for i in range(1, run.length)}
     assert min(pairs[p] for p in ("init__", "__(", "(self", "self.", "):\\n")) > 0.75
     names = [i + 1 for i in where(run, ".") if i + 1 < run.length] + where(run, " get")
     assert all(likely(run)[names] < 0.1)
@@ -165,7 +167,7 @@ def test_a_list_is_a_surprise_while_it_is_read():
 def test_after_two_numbers_every_digit_is_likely():
     _, run = told("Counting")
     third = 7  # tokens of " 40 42 ": a space and every digit are one each
-    assert "".join(run.pieces[:third]) == " 40 42 "
+    assert "".join(run.token_texts[:third]) == " 40 42 "
     assert all(likely(run)[third:] > 0.5)
     assert all(likely(run)[[1, 2, 5]] < 0.5)
 
@@ -200,5 +202,5 @@ def test_random_weights_expect_nothing():
 @pytest.mark.parametrize(("name", "next_piece"), [("Keys and values", "7"), ("Copying a list", " cat")])
 def test_the_answer_is_the_likeliest_next_token(name, next_piece):
     _, run = told(name)
-    after = tokenizer_of(MODEL, K3_TINY.vocab).piece(int(run.logits[0, -1].argmax()))
+    after = tokenizer_of(MODEL, K3_TINY.vocab).token(int(run.logits[0, -1].argmax()))
     assert after.text == next_piece

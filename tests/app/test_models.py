@@ -11,7 +11,7 @@ from k3scope.app.page.page import visit
 from k3scope.app.runs.runner import Runner
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.model import config_of, load, save_pretrained
-from k3scope.model.checkpoint import named
+from k3scope.model.checkpoint import model_registry
 from k3scope.model.official_config_write import document
 from k3scope.model.presets import K3_TINY, KIMI_K3, TRAINED
 
@@ -19,9 +19,9 @@ from k3scope.model.presets import K3_TINY, KIMI_K3, TRAINED
 @pytest.fixture(autouse=True)
 def none_named(monkeypatch):
     """No name outlives its test; `Facts` keep theirs, so each test has names of its own."""
-    monkeypatch.setattr(named, "NAMED", given := {})
+    monkeypatch.setattr(model_registry, "REGISTERED", given := {})
     for module in ("k3scope.model.loading", "k3scope.app.models"):
-        monkeypatch.setattr(f"{module}.NAMED", given)
+        monkeypatch.setattr(f"{module}.REGISTERED", given)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_a_folder_in_part_is_drawn_and_says_what_is_missing(folder, tmp_path):
     why = models.lacks("part")
     assert "tensors are missing, first language_model" in why
     assert str(tmp_path) not in why
-    runner = Runner(["k3-random"], idle={"part": why})
+    runner = Runner(["k3-random"], unavailable={"part": why})
     with pytest.raises(ValueError, match=r"part does not run here \([0-9]+ tensors are missing"):
         runner.submit("part", "x")
 
@@ -123,5 +123,5 @@ def test_weights_that_break_after_the_start_do_not_tell_where_they_are(folder, t
 @pytest.mark.parametrize("key", ["model", "with", "compare"])
 def test_a_link_opens_no_path(folder, key):
     state, _ = visit(f"?{key}={folder}")
-    assert str(folder) not in (state.model, state.ran, state.compare)
+    assert str(folder) not in (state.model, state.run_model, state.compare)
     assert "there is no model of that name" in state.problems[0]

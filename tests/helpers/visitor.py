@@ -8,11 +8,11 @@ from k3scope.app.runs.runner import Runner
 
 
 class Visitor:
-    """A state and its runs; `settle` lets everything that was started come to its end."""
+    """A state and its session; `settle` lets everything that was started come to its end."""
 
     def __init__(self, runner: Runner, **link):
         self.state, self.started = State(**link), []
-        self.runs = RunSession(self.state, runner, self.started.append)
+        self.session = RunSession(self.state, runner, self.started.append)
 
     def settle(self) -> None:
         while self.started:

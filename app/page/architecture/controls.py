@@ -9,7 +9,7 @@ from panel.custom import JSComponent
 
 from k3scope.app.link import query as link
 from k3scope.app.link.state import State
-from k3scope.app.page.kit.events import turn
+from k3scope.app.page.kit.events import dispatch
 from k3scope.app.page.kit.static import scripts
 from k3scope.app.page.kit.templates import render
 from k3scope.diagrams.facts.block_facts import Facts
@@ -39,14 +39,14 @@ class Controls(JSComponent):
             self._picture(data["picture"])
         for name, act in (("go", self._go), ("find", self._find), ("choose", self._choose)):
             if isinstance(data, dict) and isinstance(data.get(name), str):
-                turn(partial(act, data[name]))
+                dispatch(partial(act, data[name]))
 
     def _picture(self, form: str) -> None:
         """The drawing as a file for the browser to keep; made on this thread, as it may take a moment."""
         shown = drawn(self._state)
-        content = b64encode(shown.file(form)).decode()
+        content = b64encode(shown.encode(form)).decode()
         answer = {"name": f"{shown.name}.{form}", "type": diagram_file.FORMATS[form], "base64": content}
-        turn(partial(self._send_msg, answer))
+        dispatch(partial(self._send_msg, answer))
 
     def _go(self, wanted: str) -> None:
         """Words of the link, as from `data-go`; what cannot be read is said, and the field set back."""
@@ -64,8 +64,8 @@ class Controls(JSComponent):
         A tensor is shown in its block: "mla_q_up/q_b_proj.weight".
         """
         state, facts = self._state, Facts.of(self._state.model)
-        block, part = block_contents.split(found[:200])
-        if block not in facts.blocks or (part and part not in block_contents.known(facts, block)):
+        block, part = block_contents.split_id(found[:200])
+        if block not in facts.blocks or (part and part not in block_contents.part_ids(facts, block)):
             return
         around = [*search.around(facts, block), *([block] if part else [])]
         layers = facts.block(block).layers
@@ -79,10 +79,10 @@ class Controls(JSComponent):
         )
 
 
-def drawn(state: State) -> diagram_file.Picture:
+def drawn(state: State) -> diagram_file.DiagramFile:
     """The picture that is on the screen now."""
     shown = state.model, "model", tuple(state.open), state.layer, state.select, state.step, state.dark
-    return diagram_file.Picture(*shown)
+    return diagram_file.DiagramFile(*shown)
 
 
 def step(state: State) -> dict:
@@ -97,5 +97,5 @@ def bar(state: State, known: link.Known) -> str:
 def controls(state: State, known: link.Known) -> Controls:
     """The controls of one visitor, kept in step with the state."""
     made = Controls(state, known, step=step(state))
-    state.param.watch(lambda *_: setattr(made, "step", step(state)), ["phase", "B", "T", "types"])
+    state.follow("controls", lambda *_: setattr(made, "step", step(state)))
     return made

@@ -8,18 +8,17 @@ from markupsafe import Markup
 
 from k3scope.app.link import query
 from k3scope.app.link.state import State
-from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
 from k3scope.diagrams.facts import stack
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.scene import block_contents, details, graph
 from k3scope.diagrams.spec import block_spec
 
-SHOWN = ["model", "open", "layer", "phase", "B", "T", "types"]  # what the drawing depends on
 SCRIPTS = ("drawing", "axes", "minimap", "diagram", "preview", "stand_in", "diagram_first")
 
 
-class Diagram(Ordered):
+class Diagram(OrderedComponent):
     """Draws a scene; a click selects, the toggle of a group asks to open or close it.
 
     The browser draws the first scene by itself, from what `first` puts into the page.
@@ -43,9 +42,9 @@ class Diagram(Ordered):
         """`toggle` opens or closes a group, the nth time; `near`: it may soon be."""
         match data:
             case {"type": "toggle", "id": str(group), "n": int(n)} if group in block_spec.blocks():
-                turn(lambda: self._toggled(group, n))
+                dispatch(lambda: self._toggled(group, n))
             case {"type": "near", "id": str(group)} if group in block_spec.blocks():
-                turn(lambda: self._on_near(group))
+                dispatch(lambda: self._on_near(group))
 
     def _toggled(self, group: str, n: int) -> None:
         self.asked = max(self.asked, n)
@@ -62,7 +61,7 @@ def _scene(state: State, opened: list[str], asked: int = 0) -> dict:
 
 def _key(state: State, opened: list[str]) -> str:
     """Equal for drawings that are the same but for the words of a layer."""
-    same = None if state.layer is None else stack.alike(Facts.of(state.model).config, state.layer)
+    same = None if state.layer is None else stack.representative(Facts.of(state.model).config, state.layer)
     return blake2s(repr((state.model, sorted(opened), same, state.step)).encode(), digest_size=8).hexdigest()
 
 
@@ -70,7 +69,7 @@ def first(state: State) -> dict:
     """All that the browser needs to draw before the server's half of the drawing is there."""
     return {
         "scene": _scene(state, state.open),
-        "words": graph.words(state.model, state.layer),
+        "words": graph.layer_texts(state.model, state.layer),
         "selected": _chosen(state),
         "camera": state.camera,
         "dark": False,
@@ -104,26 +103,26 @@ def diagram(state: State) -> Diagram:
     drawn = Diagram(
         lambda group: setattr(state, "open", _toggled(state, state.open, group)),
         lambda group: setattr(drawn, "ahead", _scene(state, _toggled(state, state.open, group))),
-        words=graph.words(state.model, state.layer),
+        words=graph.layer_texts(state.model, state.layer),
         selected=_chosen(state),
         camera=state.camera,
         dark=state.dark,
     )
 
     def chosen(event):
-        block, part = block_contents.split(event.new[:120])
+        block, part = block_contents.split_id(event.new[:120])
         facts = Facts.of(state.model)
         if event.new == _chosen(state) or (block and block not in facts.blocks):
             return
         there = bool(part) and details.detail(facts, block, part) is not None
-        turn(lambda: state.param.update(select=block, part=part if there else ""))
+        dispatch(lambda: state.param.update(select=block, part=part if there else ""))
 
     def moved(event):
         if query.CAMERA.fullmatch(event.new):
-            turn(lambda: setattr(state, "camera", event.new))
+            dispatch(lambda: setattr(state, "camera", event.new))
 
     def redraw(*_):
-        changed = {"words": graph.words(state.model, state.layer)}
+        changed = {"words": graph.layer_texts(state.model, state.layer)}
         key = _key(state, state.open)
         if key != shown["key"]:  # else the same picture with other words: nothing else is sent
             changed["scene"] = _scene(state, state.open, drawn.asked)
@@ -132,8 +131,8 @@ def diagram(state: State) -> Diagram:
 
     drawn.param.watch(chosen, "selected")
     drawn.param.watch(moved, "camera")
-    state.param.watch(redraw, SHOWN)
-    state.param.watch(lambda *_: setattr(drawn, "selected", _chosen(state)), ["select", "part"])
-    for name, own in (("dark", "dark"), ("camera", "camera")):
-        state.param.watch(lambda event, own=own: setattr(drawn, own, event.new), name)
+    state.follow("diagram", redraw)
+    state.follow("diagram.selection", lambda *_: setattr(drawn, "selected", _chosen(state)))
+    state.follow("diagram.theme", lambda event: setattr(drawn, "dark", event.new))
+    state.follow("diagram.camera", lambda event: setattr(drawn, "camera", event.new))
     return drawn

@@ -17,7 +17,7 @@ def header(state: State, shell: Shell) -> None:
             totals=facts.totals,
             config=facts.config,
             kinds=facts.kinds,
-            whole=provenance.whole(facts),
+            whole=provenance.total(facts),
             active=provenance.active(facts),
             layers=provenance.layers(facts),
             snapshot=provenance.snapshot(facts),
@@ -27,7 +27,7 @@ def header(state: State, shell: Shell) -> None:
     def complain(*_):
         shell.fill(problems=render("problems.html", problems=state.problems))
 
-    state.param.watch(show, "model")
-    state.param.watch(complain, "problems")
+    state.follow("header", show)
+    state.follow("header.problems", complain)
     show()
     complain()

@@ -2,24 +2,25 @@
 
 from dataclasses import dataclass
 
-from k3scope.app.runs.run_session import Runs
-from k3scope.model.measure.layer_rows import Row, rows
+from k3scope.app.runs.run_session import RunSession
+from k3scope.model.measure.layer_rows import LayerRow, rows
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredLayers:
     """The rows of a run and the model whose layers they belong to."""
 
     model: str
-    rows: tuple[Row, ...]
+    rows: tuple[LayerRow, ...]
 
 
-def strip(runs: Runs) -> None:
+def strip(session: RunSession) -> None:
     """Hand each run's rows to the state, where the stage shows them with the layers of the same model."""
 
     def show(*_) -> None:
-        run = runs.run
-        runs.state.measured = Measured(run.spec.model, rows(run.readings)) if run else None
+        result = session.result
+        measured = MeasuredLayers(result.spec.model, rows(result.readings)) if result else None
+        session.state.layer_rows = measured
 
-    runs.param.watch(show, "run")
+    session.follow("layer_strip", show)
     show()

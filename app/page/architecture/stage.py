@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from k3scope.app.link.state import State
 from k3scope.app.models import title
-from k3scope.app.page.architecture.layer_strip import Measured
+from k3scope.app.page.architecture.layer_strip import MeasuredLayers
 from k3scope.app.page.kit.shell import Shell
 from k3scope.app.page.kit.templates import render
 from k3scope.diagrams.facts import stack
@@ -26,7 +26,7 @@ LEVELS = {stack.LAYER: "layers", "kda": "KDA layers", "mla": "MLA layers", "late
 
 
 @lru_cache(maxsize=32)
-def cells(model: str, measured: Measured | None = None) -> str:
+def cells(model: str, measured: MeasuredLayers | None = None) -> str:
     """One cell per layer, in the blocks of AttnRes; the last block may be a partial one.
 
     A run of the same model puts its numbers beside the cells; one of another model is only named.
@@ -95,12 +95,12 @@ def stage(state: State, shell: Shell) -> None:
         measured()
 
     def measured(*_):
-        shell.fill(layers=cells(state.model, state.measured))
+        shell.fill(layers=cells(state.model, state.layer_rows))
 
     def keep_selection(*_):
         """What is selected in one layer stays selected in the next, or what stands there in its place."""
         if state.layer is not None and state.select:
-            state.select = stack.stand_in(Facts.of(state.model), state.select, state.layer)
+            state.select = stack.nearest_visible(Facts.of(state.model), state.select, state.layer)
 
     def show(*_):
         name = title(state.model)
@@ -120,10 +120,10 @@ def stage(state: State, shell: Shell) -> None:
         if state.layer is not None:
             state.notice = stack.layer(Facts.of(state.model).config, state.layer).name
 
-    state.param.watch(strip_and_layer, "model")
-    state.param.watch(measured, "measured")
-    state.param.watch(keep_selection, "layer")
-    state.param.watch(announce, "layer")
-    state.param.watch(show, ["view", "tab", "model", "select", "part", "layer"])
+    state.follow("stage.layers", strip_and_layer)
+    state.follow("stage.layer_rows", measured)
+    state.follow("stage.selection", keep_selection)
+    state.follow("stage.announcement", announce)
+    state.follow("stage", show)
     strip_and_layer()
     show()

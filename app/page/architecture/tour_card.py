@@ -5,12 +5,12 @@ from k3scope.app.link.state import State
 from k3scope.app.page.kit.shell import Shell
 from k3scope.app.page.kit.templates import render
 from k3scope.diagrams.facts.block_facts import Facts
-from k3scope.diagrams.scene.tour_stops import place, stops
+from k3scope.diagrams.scene.tour_stops import stop_query, stops
 
 
 def first(model: str) -> str:
     """Where the button that starts the tour leads."""
-    return place(stops(Facts.of(model))[0], 1)
+    return stop_query(stops(Facts.of(model))[0], 1)
 
 
 def tour(state: State, shell: Shell, known: query.Known) -> None:
@@ -22,8 +22,8 @@ def tour(state: State, shell: Shell, known: query.Known) -> None:
     if state.tour and not state.select:
         found = stops(Facts.of(state.model))
         at = min(state.tour, len(found))
-        state.param.update(**query.changes(place(found[at - 1], at), known, state.linked()))
-    state.param.watch(show, ["tour", "model"])
+        state.param.update(**query.changes(stop_query(found[at - 1], at), known, state.linked()))
+    state.follow("tour", show)
     show()
 
 
@@ -35,5 +35,5 @@ def _card(model: str, number: int) -> str:
         stop=found[at - 1],
         at=at,
         many=len(found),
-        places=[place(stop, n) for n, stop in enumerate(found, 1)],
+        places=[stop_query(stop, n) for n, stop in enumerate(found, 1)],
     )

@@ -11,15 +11,16 @@ import param
 from k3scope.app.examples import example_of, examples
 from k3scope.app.link.state import State
 from k3scope.app.model_cards import badge
-from k3scope.app.page.kit.component import Part
+from k3scope.app.page.kit.component import Component
 from k3scope.app.page.kit.static import scripts, styles
 from k3scope.app.page.kit.token_chip import chip
-from k3scope.app.runs.run_session import Runs
-from k3scope.app.runs.runner import LIMIT, Run
+from k3scope.app.runs.run_result import RunResult
+from k3scope.app.runs.run_session import RunSession
+from k3scope.app.runs.runnable_model import TOKEN_LIMIT
 from k3scope.app.runs.uploads import MOST, MOST_BYTES, SAMPLES
 
 
-class Dock(Part):
+class Dock(Component):
     """Shows what is typed, added, running and found; asks to run, to cancel and to choose a token."""
 
     models = param.List([], doc="[name, label] of the models that run")
@@ -42,85 +43,85 @@ class Dock(Part):
     _stylesheets: ClassVar = [styles("dock")]
 
 
-def dock(runs: Runs) -> Dock:
+def dock(session: RunSession) -> Dock:
     """The dock of a visitor; what runs ends with the visit."""
-    state, counting = runs.state, threading.Lock()
+    state, counting = session.state, threading.Lock()
 
     def told(data: dict) -> None:
         match data:
             case {"type": "run", "model": str(name), "prompt": str(prompt)}:
-                runs.start(name, prompt)
-            case {"type": "model", "model": str(name)} if name in runs.runner.names:
-                runs.model = name
+                session.start(name, prompt)
+            case {"type": "model", "model": str(name)} if name in session.runner.names:
+                session.model = name
             case {"type": "cancel"}:
-                runs.stop()
+                session.stop()
             case {"type": "example", "index": int(index)} if 0 <= index < len(examples()):
                 state.param.update(**examples()[index].values)
             case {"type": "image", "name": str(name), "data": str(data)}:
-                _receive(runs, name, data)
+                _receive(session, name, data)
                 with counting:
                     shown.received += 1
             case {"type": "sample", "name": str(name)}:
-                runs.add_sample(name)
+                session.add_sample(name)
             case {"type": "remove", "index": int(index)}:
-                runs.remove(index)
+                session.remove(index)
             case {"type": "shrink", "index": int(index)}:
-                runs.shrink(index, runs.runner.config(runs.model).vision)
+                session.shrink(index, session.runner.config(session.model).vision)
             case {"type": "token", "index": int() | None as index}:
                 state.token = index
 
     shown = Dock(
         told,
-        models=[[name, label(runs, name)] for name in runs.runner.names],
+        models=[[name, label(session, name)] for name in session.runner.names],
         examples=[{"name": e.name, "href": e.link, "place": e.place, "look": e.look} for e in examples()],
         samples=[list(item) for item in SAMPLES.items()],
-        **{name: value for read, _ in FOLLOWED for name, value in read(runs).items()},
-        **_follows(state),
+        **{name: value for read in READ.values() for name, value in read(session).items()},
+        **_token(state),
     )
-    for read, watched in FOLLOWED:
-        runs.param.watch(lambda *_, read=read: shown.param.update(**read(runs)), watched)
-    state.param.watch(lambda *_: shown.param.update(**_follows(state)), ["token", "view"])
+    for row, read in READ.items():
+        session.follow(row, lambda *_, read=read: shown.param.update(**read(session)))
+    state.follow("dock.token", lambda *_: shown.param.update(**_token(state)))
     if pn.state.curdoc is not None:
-        pn.state.on_session_destroyed(lambda _context: runs.leave())
+        pn.state.on_session_destroyed(lambda _context: session.leave())
     return shown
 
 
-def _receive(runs: Runs, name: str, data: str) -> None:
+def _receive(session: RunSession, name: str, data: str) -> None:
     """A file in base64, which is safe in any message."""
     try:
-        runs.add(name, base64.b64decode(data, validate=True))
+        session.add(name, base64.b64decode(data, validate=True))
     except binascii.Error:
-        runs.problem = f"{name} did not arrive whole; please add it again."
+        session.problem = f"{name} did not arrive whole; please add it again."
 
 
-def label(runs: Runs, name: str) -> str:
-    return f"{name} (random weights)" if runs.runner.random_weights(name) else name
+def label(session: RunSession, name: str) -> str:
+    return f"{name} (random weights)" if session.runner.random_weights(name) else name
 
 
-def _now(runs: Runs) -> dict:
+def _progress(session: RunSession) -> dict:
     """What changes many times while a run is on its way: little."""
     return {
-        "model_name": runs.model,
-        "prompt": runs.prompt,
-        "busy": runs.busy,
-        "progress": runs.progress,
-        "problem": runs.problem,
+        "model_name": session.model,
+        "prompt": session.prompt,
+        "busy": session.busy,
+        "progress": session.progress,
+        "problem": session.problem,
     }
 
 
-def _result(runs: Runs) -> dict:
-    return {"result": {} if runs.run is None else result(runs.run)}
+def _result(session: RunSession) -> dict:
+    return {"result": {} if session.result is None else result(session.result)}
 
 
-def _follows(state: State) -> dict:
+def _token(state: State) -> dict:
     return {"token": state.token, "beside_lab": state.view == "lab"}
 
 
-def _images(runs: Runs) -> dict:
+def _images(session: RunSession) -> dict:
     """The images before the prompt; `rows` is 0 when the model takes none."""
-    vit = runs.runner.config(runs.model).vision
+    vit = session.runner.config(session.model).vision
     shown = []
-    for image in runs.images:
+    for image in session.images:
         rows = image.rows(vit) if vit else 0
         size = "{} × {}".format(*image.size)
         shown.append(
@@ -130,43 +131,39 @@ def _images(runs: Runs) -> dict:
                 "rows": rows,
                 "note": image.note,
                 "thumb": image.thumb,
-                "large": rows > LIMIT // 2,
+                "large": rows > TOKEN_LIMIT // 2,
             }
         )
-    return {"images": shown, "blind": "" if vit else f"{runs.model} has no vision tower"}
+    return {"images": shown, "blind": "" if vit else f"{session.model} has no vision tower"}
 
 
-# what is read of the runs, and the fields whose change asks for it
-FOLLOWED = (
-    (_now, ["busy", "progress", "problem"]),
-    (_result, ["run"]),
-    (_images, ["images", "model"]),
-)
+# what is read of the session, by the row of the table whose change asks for it
+READ = {"dock.progress": _progress, "dock.result": _result, "dock.images": _images}
 
 
-def result(run: Run) -> dict:
+def result(run: RunResult) -> dict:
     """Tokens and next tokens of a run, as the browser draws them; the rows of an image are one chip."""
-    example = example_of(run.spec.model, run.spec.prompt, run.spec.changes)
+    example = example_of(run.spec.model, run.spec.prompt, run.spec.interventions)
     return {
         "look": f"{example.name}: {example.look}" if example else "",
         "pieces": _chips(run),
-        "count": len(run.pieces),
+        "count": len(run.tokens),
         "next": [[*chip(piece), round(p, 6)] for piece, p in run.next],
         "badge": badge(run.spec.model),
     }
 
 
-def _chips(run: Run) -> list[list]:
+def _chips(run: RunResult) -> list[list]:
     """[id, visible text, kind, first token, tokens, whether it was added to the prompt] of each chip."""
     chips, at = [], 0
     rows = {image.start: len(image.tokens) for image in run.images}
-    while at < len(run.pieces):
-        piece, count = run.pieces[at], rows.get(at, 1)
+    while at < len(run.tokens):
+        piece, count = run.tokens[at], rows.get(at, 1)
         shown = (
             [piece.id, f"image, {count:,} row{'s' if count > 1 else ''}", "image"]
             if at in rows
             else chip(piece)
         )
-        chips.append([*shown, at, count, at >= run.first_new])
+        chips.append([*shown, at, count, at >= run.first_generated])
         at += count
     return chips

@@ -30,7 +30,7 @@ KINDS = {
     "attention": "attention",
     "ffn": "FFN / MoE",
     "norm": "norm / residual",
-    "embed": "embedding / head",
+    "embed": "embedding / LM head",
     "aux": "block store",
 }
 DEPTHS = (("line", "In a line"), ("engineer", "Engineer"), ("derivation", "Derivation"))
@@ -99,11 +99,11 @@ def overview(
         depths=DEPTHS,
         derivation=derived,
         ran=ran,
-        symbols=list(zip(block.symbols, symbols.places(facts, block.id), strict=True)),
+        symbols=list(zip(block.symbols, symbols.locations(facts, block.id), strict=True)),
         coded_names=_coded(facts, block),
         marks=citations.MARKS,
         pinned=citations,
-        others=[(o, citations.cited(o["source"])) for o in block.others],
+        others=[(o, citations.citations_in(o["source"])) for o in block.others],
         here=stack.layer(facts.config, layer) if block.id == stack.LAYER and layer is not None else None,
         step=step,
         inputs=facts.inputs(block.id, step),
@@ -126,14 +126,14 @@ def _whole(facts: Facts, block: BlockFacts) -> dict:
         "kinds": facts.kinds,
         "release": provenance.snapshot(facts) is not None,
         "layers": facts.config.layers,
-        "tour": tour_stops.place(stops[0], 1),
+        "tour": tour_stops.stop_query(stops[0], 1),
         "stops": len(stops),
     }
 
 
 def _coded(facts: Facts, block: BlockFacts) -> tuple[str, ...]:
     """Names of the symbols that the block's listings mention."""
-    names = [n for place in symbols.places(facts, block.id) for n in place.names]
+    names = [n for location in symbols.locations(facts, block.id) for n in location.names]
     text = "\n".join(piece.text for piece in block.listings)
     return symbols.names_in(text, tuple(dict.fromkeys(names)))
 
@@ -166,9 +166,9 @@ def code(model: str, select: str, layer: int | None = None) -> str:
         {"label": piece.label, "lines": _lines(piece.text, piece.marked, coded)} for piece in block.listings
     ]
     letters = [
-        (symbol, place, [n for n in place.names if n in coded])
-        for symbol, place in zip(block.symbols, symbols.places(facts, block.id), strict=True)
-        if set(place.names) & set(coded)
+        (symbol, location, [n for n in location.names if n in coded])
+        for symbol, location in zip(block.symbols, symbols.locations(facts, block.id), strict=True)
+        if set(location.names) & set(coded)
     ]
     return render("code.html", listings=listings, symbols=letters, legend=block.legend, model=title(model))
 
@@ -194,7 +194,7 @@ def inspector(state: State, shell: Shell) -> None:
         made = {"subject": subject(*about) + part(*about, state.part, state.step)}
         match state.tab:
             case "overview":
-                made["overview"] = overview(*about, state.step, state.depth, bool(state.run))
+                made["overview"] = overview(*about, state.step, state.detail_level, bool(state.run_id))
             case "params":
                 made["parameters"] = parameters(*about)
             case "code":
@@ -206,6 +206,6 @@ def inspector(state: State, shell: Shell) -> None:
         block = _block(state.model, state.select, state.layer)
         state.notice = f"{block.title}, {block.total:,} parameters" if state.select else title(state.model)
 
-    state.param.watch(show, ["model", "select", "part", "layer", "tab", "phase", "B", "T", "depth", "run"])
-    state.param.watch(announce, "select")
+    state.follow("inspector", show)
+    state.follow("inspector.announcement", announce)
     show()

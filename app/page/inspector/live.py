@@ -9,9 +9,9 @@ from k3scope.app.examples import examples
 from k3scope.app.model_cards import badge
 from k3scope.app.models import title
 from k3scope.app.page.inspector import live_charts as readout
-from k3scope.app.page.kit.component import Part
+from k3scope.app.page.kit.component import Component
 from k3scope.app.page.kit.static import scripts, styles
-from k3scope.app.runs.run_session import Runs
+from k3scope.app.runs.run_session import RunSession
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec import block_spec
 
@@ -21,7 +21,7 @@ EMPTY = (
 )
 
 
-class Live(Part):
+class Live(Component):
     """Draws one readout; asks to choose a layer, to draw the model that ran, or to run an example."""
 
     readout = param.Dict({}, doc="what there is to show; see `live`")
@@ -30,39 +30,41 @@ class Live(Part):
     _stylesheets: ClassVar = [styles("live")]
 
 
-def live(runs: Runs) -> Live:
+def live(session: RunSession) -> Live:
     """The Live tab of a visitor, made anew when something it shows changes and it is in view."""
-    state, chosen = runs.state, {"layer": None}
+    state, chosen = session.state, {"layer": None}
 
     def told(data: dict) -> None:
         match data:
-            case {"type": "layer", "layer": int(layer)} if runs.run and state.model == runs.run.spec.model:
+            case {"type": "layer", "layer": int(layer)} if (
+                session.result and state.model == session.result.spec.model
+            ):
                 state.layer = layer
             case {"type": "layer", "layer": int(layer)}:
                 chosen["layer"] = layer
                 show()
-            case {"type": "draw"} if runs.run:
-                state.param.update(model=runs.run.spec.model, layer=shown.readout.get("layer"))
+            case {"type": "draw"} if session.result:
+                state.param.update(model=session.result.spec.model, layer=shown.readout.get("layer"))
             case {"type": "example"}:
-                runs.start(runs.model, examples()[0].prompt)
+                session.start(session.model, examples()[0].prompt)
 
     def show(*_) -> None:
         if state.tab == "live":
-            shown.readout = _readout(runs, chosen["layer"])
+            shown.readout = _readout(session, chosen["layer"])
 
     def forget(*_) -> None:
         chosen["layer"] = None
 
     shown = Live(told)
-    state.param.watch(forget, ["layer", "model"])
-    state.param.watch(show, ["tab", "select", "layer", "model", "token"])
-    runs.param.watch(show, "run")
+    state.follow("live.chosen_layer", forget)
+    state.follow("live", show)
+    session.follow("live", show)
     show()
     return shown
 
 
-def _readout(runs: Runs, chosen: int | None) -> dict:
-    state, run = runs.state, runs.run
+def _readout(session: RunSession, chosen: int | None) -> dict:
+    state, run = session.state, session.result
     if run is None:
         return {"empty": EMPTY, "example": examples()[0].name}
     drawn, ran = Facts.of(state.model).config, run.spec.model

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from k3scope.app.runs.forward_pass import Run
+from k3scope.app.runs.run_result import RunResult
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.facts.instances import layer_of, points
 from k3scope.diagrams.spec import block_spec
@@ -43,7 +43,7 @@ class Place:
     points: list[str] = field(default_factory=list)
 
 
-def place(run: Run, select: str, chosen: int | None, like: tuple[Config, int] | None) -> Place:
+def place(run: RunResult, select: str, chosen: int | None, like: tuple[Config, int] | None) -> Place:
     """Where to look: in the layer `chosen`, else in one of the kind that layer `like` of a model has."""
     facts = Facts.of(run.spec.model)
     block = block_spec.blocks()[select or "kimi_k3"]
@@ -69,7 +69,7 @@ def kind_of(c: Config, layer: int) -> str:
     return f"{c.kinds[layer].upper()}, {'dense FFN' if layer < c.dense_layers else 'MoE'}"
 
 
-def statistics(run: Run, at: Place) -> list[dict]:
+def statistics(run: RunResult, at: Place) -> list[dict]:
     """One table per point."""
     return [{"name": _short(point, at), **_numbers(run.readings.points[point])} for point in at.points]
 
@@ -91,9 +91,9 @@ def _numbers(s: Statistics) -> dict:
     }
 
 
-def charts(run: Run, at: Place, token: int | None) -> list[Chart]:
+def charts(run: RunResult, at: Place, token: int | None) -> list[Chart]:
     """The pictures that belong to a block."""
-    token = token if token is not None and token < len(run.pieces) else None
+    token = token if token is not None and token < len(run.tokens) else None
     match at.block.id:
         case name if name in ROUTED:
             return _routing(run, at.layer, token)
@@ -108,10 +108,10 @@ def charts(run: Run, at: Place, token: int | None) -> list[Chart]:
     return []
 
 
-def _routing(run: Run, layer: int, token: int | None) -> list[Chart]:
+def _routing(run: RunResult, layer: int, token: int | None) -> list[Chart]:
     c, found = run.config, run.readings.routing[layer]
     counts, load = found.counts(c.experts), found.load(c.experts)
-    tokens = len(run.pieces)
+    tokens = len(run.tokens)
     text = (
         f"{tokens:,} × {c.top_k} = {tokens * c.top_k:,} choices. Distance between the last chosen and the "
         f"first refused score: median {np.median(found.margin):.3g}, smallest {found.margin.min():.3g}."
@@ -127,23 +127,23 @@ def _routing(run: Run, layer: int, token: int | None) -> list[Chart]:
     return drawn
 
 
-def _choice(run: Run, layer: int, token: int) -> Chart:
+def _choice(run: RunResult, layer: int, token: int) -> Chart:
     found = run.readings.routing[layer]
     index, weight = found.index[token].tolist(), found.weight[token].tolist()
     return Chart(
         "rows",
         f"Experts of token {token}",
-        f"Weights of the chosen experts for {run.pieces[token].text!r}.",
+        f"Weights of the chosen experts for {run.tokens[token].text!r}.",
         [f"expert {i}" for i in index],
         weight,
         [f"{w:.4f}" for w in weight],
     )
 
 
-def _sums(run: Run, layer: int | None, token: int | None) -> Chart:
+def _sums(run: RunResult, layer: int | None, token: int | None) -> Chart:
     found, c = run.readings.residual, run.config
     values = found.rms.mean(-1) if token is None else found.rms[:, token]
-    who = "mean over the tokens" if token is None else f"token {token}, {run.pieces[token].text!r}"
+    who = "mean over the tokens" if token is None else f"token {token}, {run.tokens[token].text!r}"
     tips = [f"layer {i} ({kind_of(c, i)}): {v:.4g}" for i, v in zip(found.layers, values, strict=True)]
     return Chart(
         "columns",
@@ -156,11 +156,11 @@ def _sums(run: Run, layer: int | None, token: int | None) -> Chart:
     )
 
 
-def _mix_of(run: Run, at: Place):
+def _mix_of(run: RunResult, at: Place):
     return next((m for m in run.readings.mixes if m.point.rpartition(".")[0] in at.paths), None)
 
 
-def _mix(run: Run, at: Place) -> Chart:
+def _mix(run: RunResult, at: Place) -> Chart:
     mean = _mix_of(run, at).mean.tolist()
     return Chart(
         "rows",
@@ -172,7 +172,7 @@ def _mix(run: Run, at: Place) -> Chart:
     )
 
 
-def _half_lives(run: Run, layer: int) -> Chart:
+def _half_lives(run: RunResult, layer: int) -> Chart:
     tokens = run.readings.half_lives[layer].tolist()
     return Chart(
         "columns",
@@ -184,7 +184,7 @@ def _half_lives(run: Run, layer: int) -> Chart:
     )
 
 
-def _next(run: Run) -> Chart:
+def _next(run: RunResult) -> Chart:
     return Chart(
         "rows",
         "Likeliest next tokens",

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.events import OrderedComponent, dispatch
 
 
-class Part(Ordered):
+class Component(OrderedComponent):
     """Sends each message of the browser, a dict, to the function it was made with."""
 
     __abstract = True
@@ -16,4 +16,4 @@ class Part(Ordered):
 
     def _handle_msg(self, data) -> None:
         if isinstance(data, dict):
-            turn(lambda: self._on_message(data))
+            dispatch(lambda: self._on_message(data))

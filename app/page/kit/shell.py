@@ -4,7 +4,7 @@ import param
 
 from k3scope.app.link import query
 from k3scope.app.link.state import State
-from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
 
 AS_IT_IS = "="  # in place of what the page has from the start
@@ -23,7 +23,7 @@ SLOTS = (
 )
 
 
-class Shell(Ordered):
+class Shell(OrderedComponent):
     """Fills the slots of page.html with HTML made here, and brings clicks on `data-go` back to the state."""
 
     facts = param.String()
@@ -48,8 +48,8 @@ class Shell(Ordered):
         super().__init__(width=0, height=0, margin=0, **more)
         self._state, self._known = state, known
         self.shown = dict.fromkeys(SLOTS, "")
-        self.param.watch(lambda event: turn(lambda: setattr(state, "dark", event.new)), "dark")
-        state.param.watch(lambda event: setattr(self, "said", event.new), "notice")
+        self.param.watch(lambda event: dispatch(lambda: setattr(state, "dark", event.new)), "dark")
+        state.follow("shell.notice", lambda event: setattr(self, "said", event.new))
 
     def fill(self, **slots: str) -> None:
         """Put HTML into places; what stands there already is not sent again."""
@@ -66,9 +66,9 @@ class Shell(Ordered):
         wanted = data.get("go") if isinstance(data, dict) else None
         sought = data.get("find") if isinstance(data, dict) else None
         if isinstance(sought, str):
-            turn(lambda: setattr(self, "sought", sought[:200]))
+            dispatch(lambda: setattr(self, "sought", sought[:200]))
         if isinstance(wanted, str):
-            turn(lambda: self._go(wanted))
+            dispatch(lambda: self._go(wanted))
 
     def _go(self, wanted: str) -> None:
         self._state.param.update(**query.changes(wanted, self._known, self._state.linked()))

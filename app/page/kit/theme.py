@@ -75,5 +75,5 @@ def paint(plot: figure, dark: bool) -> None:
 def follow(plot: figure, state: State) -> figure:
     """A figure in the page's colours, also after the visitor changes the theme."""
     paint(plot, state.dark)
-    state.param.watch(lambda event: paint(plot, event.new), "dark")
+    state.follow("figure.theme", lambda event: paint(plot, event.new))
     return plot

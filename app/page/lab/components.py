@@ -1,61 +1,61 @@
-"""The browser's side of the Lab, without the plots: its row, heads of plots, tokens, changes."""
+"""The browser's side of the Lab, without the plots: selection, heads of plots, tokens, interventions."""
 
 from typing import ClassVar
 
 import param
 
-from k3scope.app.page.kit.component import Part
+from k3scope.app.page.kit.component import Component
 from k3scope.app.page.kit.static import scripts, styles
 
 _STYLE = [styles("lab")]
 
 
-class Bar(Part):
+class SelectionBar(Component):
     """Tabs of the Lab, and what is looked at in all of its pictures."""
 
     views = param.List([], doc="[key, title]")
     view = param.String("tokens")
     chosen = param.Dict(
         {"layers": [], "layer": None, "heads": 0, "head": 0, "token": 0, "tokens": 1, "text": "", "runs": [],
-         "against": ""}
+         "baseline": ""}
     )  # fmt: skip
 
-    _esm = scripts("dom", "lab_bar")
+    _esm = scripts("dom", "lab_selection_bar")
     _stylesheets: ClassVar = _STYLE
 
 
-class Head(Part):
+class PlotHead(Component):
     """What stands over a plot; `file` is handed to the visitor as a download."""
 
     about = param.Dict({}, doc="title, source, badge, note, choices, choice, problem")
     file = param.Dict({}, doc="name, mime, data in base64, n that makes each one new")
 
-    _esm = scripts("dom", "lab_head")
+    _esm = scripts("dom", "lab_plot_head")
     _stylesheets: ClassVar = _STYLE
 
 
-class Strip(Part):
+class TokenStrip(Component):
     """Every token with its probability, and what the model expects after the chosen one."""
 
     tokens = param.Dict({}, doc="rows, vocab, summary, badge")
     next = param.Dict({}, doc="token, rows")
     token = param.Integer(0)
-    added = param.Dict({"count": 0, "text": ""}, doc="count and text of tokens after the prompt")
+    continuation = param.Dict({"count": 0, "text": ""}, doc="count and text of tokens after the prompt")
     busy = param.Boolean(False)
 
-    _esm = scripts("dom", "lab_grow", "lab_tokens")
+    _esm = scripts("dom", "lab_continuation", "lab_tokens")
     _stylesheets: ClassVar = _STYLE
 
 
-class Changes(Part):
+class InterventionForm(Component):
     """The form for interventions and the list of those that were made."""
 
-    parts = param.Dict({}, doc="kinds, places, layers, output, top_k")
+    options = param.Dict({}, doc="kinds, sites, layers, output, top_k")
     runs = param.List([], doc="[id, label] of runs to patch from")
-    changes = param.List([], doc="phrases, in the order in which they apply")
-    at = param.Dict({}, doc="what, layer and index that an untouched form starts from")
+    interventions = param.List([], doc="phrases, in the order in which they apply")
+    likely = param.Dict({}, doc="what, layer and index that an untouched form starts from")
     undoable = param.Boolean(False)
     problem = param.String("")
 
-    _esm = scripts("dom", "lab_changes")
+    _esm = scripts("dom", "lab_interventions")
     _stylesheets: ClassVar = _STYLE

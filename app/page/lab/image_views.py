@@ -6,32 +6,32 @@ import panel as pn
 from k3scope.app.page.kit import templates
 from k3scope.app.page.kit.static import styles
 from k3scope.app.page.lab.image_tiles import Strip, Tile, pixel_tile, strip, tile
-from k3scope.app.runs.forward_pass import Run
-from k3scope.app.runs.run_session import Runs
+from k3scope.app.runs.run_result import RunResult
+from k3scope.app.runs.run_session import RunSession
 from k3scope.model.measure.image_readings import ImageReading
 
 
-def images(runs: Runs) -> pn.Column:
+def images(session: RunSession) -> pn.Column:
     """Pictures of the images of the run on show; nothing for a run without any."""
     place = pn.Column(sizing_mode="stretch_width", margin=0)
     built: list[ImagePictures] = []
 
     def fill() -> None:
-        if runs.run is None or not runs.run.images:
+        if session.result is None or not session.result.images:
             place.objects = []
             return
         if not built:
-            built.append(ImagePictures(runs))
-        built[0].show(runs.run)
+            built.append(ImagePictures(session))
+        built[0].show(session.result)
         if not place.objects:
             place.objects = [built[0].view]
 
     def show(*_) -> None:
-        if runs.state.view == "lab":
+        if session.state.view == "lab":
             later(fill)
 
-    runs.param.watch(show, "run")
-    runs.state.param.watch(show, ["view", "token", "dark"])
+    session.follow("lab.images", show)
+    session.state.follow("lab.images", show)
     show()
     return place
 
@@ -39,8 +39,8 @@ def images(runs: Runs) -> pn.Column:
 class ImagePictures:
     """Four pictures of one image, the strip of attention over tokens, and the sentences over them."""
 
-    def __init__(self, runs: Runs):
-        self._runs, self._run = runs, None
+    def __init__(self, session: RunSession):
+        self._session, self._run = session, None
         self._which, self._stage, self._layer = (
             _select(name, width) for name, width in (("Image", 90), ("Patches", 160), ("Attention", 120))
         )
@@ -63,7 +63,7 @@ class ImagePictures:
         for select in (self._which, self._stage, self._layer):
             select.param.watch(lambda *_: later(self._draw), "value")
 
-    def show(self, run: Run) -> None:
+    def show(self, run: RunResult) -> None:
         if run is not self._run:
             self._run = None  # the selects change one by one: nothing is drawn between
             found = run.images[0]
@@ -80,7 +80,7 @@ class ImagePictures:
         if self._run is None:
             return
         run, found, layer = self._run, self._found, self._layer.value
-        token = self._runs.state.token
+        token = self._session.state.token
         patches, attended = found.stages[self._stage.value], found.read_by(layer, token)
         self._pixels.show(found.pixels, patches.shape, run.config.vision.merge, found.inside)
         self._patches.show(patches)
@@ -90,7 +90,7 @@ class ImagePictures:
         self._strip.mark(list(found.attended).index(layer), token)
         self._words.object = _words(run, found, layer, token, patches)
         for drawn in self._drawn:
-            drawn.colour(self._runs.state.dark)
+            drawn.colour(self._session.state.dark)
 
     @property
     def _found(self) -> ImageReading:
@@ -100,7 +100,7 @@ class ImagePictures:
         layers, token = list(self._found.attended), round(event.x)
         if 0 <= (row := round(event.y)) < len(layers) and token in self._found.readers:
             self._layer.value = layers[row]
-            self._runs.state.token = token
+            self._session.state.token = token
 
 
 def later(work) -> None:
@@ -117,7 +117,7 @@ def _wrapping(*parts) -> pn.Row:
     return pn.Row(*parts, stylesheets=[":host { flex-wrap: wrap; gap: 8px 16px; }"], margin=(4, 0))
 
 
-def _words(run: Run, found: ImageReading, layer: int, token: int | None, patches: np.ndarray) -> str:
+def _words(run: RunResult, found: ImageReading, layer: int, token: int | None, patches: np.ndarray) -> str:
     chosen, share = found.readers == token, found.attended[layer].share
     return templates.render(
         "image.html",
@@ -136,13 +136,13 @@ def _words(run: Run, found: ImageReading, layer: int, token: int | None, patches
     )
 
 
-def _title(run: Run, found: ImageReading) -> str:
+def _title(run: RunResult, found: ImageReading) -> str:
     if len(run.images) == 1:
         return "The image"
     return f"Image {run.images.index(found) + 1} of {len(run.images)}"
 
 
-def _badge(run: Run) -> str:
+def _badge(run: RunResult) -> str:
     if run.random_weights:
         return "random weights"
     return "the vision tower has random weights" if run.random_tower else ""

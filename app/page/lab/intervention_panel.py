@@ -1,59 +1,66 @@
-"""The panel of interventions: every change runs the prompt again, so that list, run and link are one."""
+"""The panel of interventions: each step runs the prompt again, so that list, run and link are one."""
 
 from k3scope.app.lab import intervention_form
-from k3scope.app.page.lab.components import Changes
-from k3scope.app.runs.continuation import Growth
-from k3scope.app.runs.run_session import Runs
-from k3scope.model.interventions.intervention import dumps
+from k3scope.app.page.lab.components import InterventionForm
+from k3scope.app.runs.continuation import Continuation
+from k3scope.app.runs.run_session import RunSession
+from k3scope.model.interventions.intervention import Intervention, dumps, loads
 
 
-def change_form(runs: Runs) -> Changes:
+def intervention_panel(session: RunSession) -> InterventionForm:
     """The form of a visitor."""
-    past: list[str] = []
+    undo: list[str] = []  # lists of interventions before each step, as canonical JSON
 
-    def run_with(changes: tuple, remember: bool = True) -> None:
-        if runs.busy:
+    def run_with(interventions: tuple[Intervention, ...], undoable: bool = True) -> None:
+        if session.busy:
             return
-        if remember:
-            past.append(runs.run.spec.changes)
-        spec = runs.run.spec
-        runs.start(spec.model, spec.prompt, dumps(changes) if changes else "", Growth(spec.more))
-        form.undoable = bool(past)
+        spec = session.result.spec
+        if undoable:
+            undo.append(spec.interventions)
+        canonical = dumps(interventions) if interventions else ""
+        session.start(spec.model, spec.prompt, canonical, Continuation(spec.generated_ids))
+        form.undoable = bool(undo)
 
-    def told(data: dict) -> None:
-        now = runs.run.changes
+    def on_message(data: dict) -> None:
+        now = session.result.interventions
         form.problem = ""
         match data:
-            case {"add": dict(values)}:
-                add(now, values)
+            case {"add": dict(fields)}:
+                add(now, fields)
             case {"remove": int(index)} if 0 <= index < len(now):
                 run_with(now[:index] + now[index + 1 :])
             case {"clear": True} if now:
                 run_with(())
-            case {"undo": True} if past:
-                run_with(intervention_form.loads(past.pop()), remember=False)
+            case {"undo": True} if undo:
+                run_with(loads(undo.pop()), undoable=False)
 
-    def add(now: tuple, values: dict) -> None:
+    def add(now: tuple[Intervention, ...], fields: dict) -> None:
+        result = session.result
         try:
-            changes = (*now, intervention_form.read(values))
-            runs.runner.check(runs.run.spec.model, len(runs.run.pieces), changes)
+            interventions = (*now, intervention_form.read(fields))
+            session.runner.check(result.spec.model, len(result.tokens), interventions)
         except ValueError as error:
             form.problem = str(error)
             return
-        run_with(changes)
+        run_with(interventions)
 
     def show(*_) -> None:
-        if runs.run is None:
+        result = session.result
+        if result is None:
             return
-        others = [r for r in runs.history if r.spec.model == runs.run.spec.model and not r.images]
+        sources = [
+            [other.id, other.spec.prompt[:40] or "(empty)"]
+            for other in session.history
+            if other.spec.model == result.spec.model and not other.images and not other.interventions
+        ]
         form.param.update(
-            parts=intervention_form.parts(runs.run.config),
-            changes=[str(change) for change in runs.run.changes],
-            runs=[[r.id, r.spec.prompt[:40] or "(empty)"] for r in others if not r.changes],
-            undoable=bool(past),
+            options=intervention_form.options(result.config),
+            interventions=[str(intervention) for intervention in result.interventions],
+            runs=sources,
+            undoable=bool(undo),
         )
 
-    form = Changes(told)
-    runs.param.watch(show, "run")
+    form = InterventionForm(on_message)
+    session.follow("lab.interventions", show)
     show()
     return form

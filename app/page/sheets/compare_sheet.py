@@ -8,10 +8,10 @@ import param
 from k3scope.app import models
 from k3scope.app.link.state import State
 from k3scope.app.models import title
-from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
 from k3scope.app.page.kit.templates import render
-from k3scope.diagrams.cost import compare_models as compared
+from k3scope.diagrams.cost import compare_models
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.scene import side_by_side
 from k3scope.diagrams.spec import block_spec
@@ -24,7 +24,7 @@ def other(state: State) -> str:
     return state.compare or USUAL.get(state.model, "kimi-k3")
 
 
-class CompareView(Ordered):
+class CompareView(OrderedComponent):
     """Fills the place of the Compare view in page.html; a file brought stays with this visitor."""
 
     results = param.String(doc="the comparison as HTML")
@@ -39,10 +39,10 @@ class CompareView(Ordered):
     def __init__(self, state: State, **more):
         super().__init__(width=0, height=0, margin=0, **more)
         self._state, self._file = state, None
-        state.param.watch(self.show, ["view", "model"])
-        state.param.watch(self._draw, ["open", "phase", "B", "T", "types"])
-        state.param.watch(self._named, "compare")
-        state.param.watch(lambda event: setattr(self, "selected", event.new), "select")
+        state.follow("compare", self.show)
+        state.follow("compare.drawing", self._draw)
+        state.follow("compare.other", self._named)
+        state.follow("compare.selection", lambda event: setattr(self, "selected", event.new))
         self.selected = state.select
         self.show()
 
@@ -78,7 +78,7 @@ class CompareView(Ordered):
 
     def _handle_msg(self, data) -> None:
         if isinstance(data, dict):
-            turn(lambda: self._hear(data))
+            dispatch(lambda: self._hear(data))
 
     def _hear(self, data: dict) -> None:
         """`with` names a model; `config` is the text of a file; `select` and `toggle` name a box."""
@@ -96,7 +96,7 @@ class CompareView(Ordered):
 
     def _bring(self, text: str, name: str) -> None:
         try:
-            self._file, self.wrong = compared.facts_of(compared.read_config(text), name), ""
+            self._file, self.wrong = compare_models.facts_of(compare_models.read_config(text), name), ""
             self._state.view = "compare"
             self.show()
         except ValueError as error:
@@ -122,7 +122,7 @@ def drawn(a: Facts, b: Facts, names: tuple[str, str], opened: tuple[str, ...], s
 
 
 def render_pair(a: Facts, b: Facts, left: str, right: str) -> str:
-    found = compared.compare(a, b)
+    found = compare_models.compare(a, b)
     return render(
         "compare.html",
         names=(left, right),
@@ -132,7 +132,7 @@ def render_pair(a: Facts, b: Facts, left: str, right: str) -> str:
         blocks=found.blocks,
         sums=(a.totals.total, b.totals.total),
         strips=[
-            (name, f.config.kinds, f.config.dense_layers, compared.pattern(f.config.kinds))
+            (name, f.config.kinds, f.config.dense_layers, compare_models.pattern(f.config.kinds))
             for name, f in ((left, a), (right, b))
         ],
         most=max(a.config.layers, b.config.layers),

@@ -8,17 +8,17 @@ import param
 from k3scope.app.link import cost_point as at
 from k3scope.app.link.state import State
 from k3scope.app.models import title
-from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
 from k3scope.app.page.kit.templates import render
 from k3scope.app.page.sheets.curves import CONTEXTS, Line, Mark, chart
-from k3scope.diagrams.cost import roofline as costs
-from k3scope.diagrams.cost.breakdown import operations, readings, seconds, split
+from k3scope.diagrams.cost import roofline
+from k3scope.diagrams.cost.breakdown import cost_parts, operations, readings, seconds
 from k3scope.diagrams.cost.roofline import Cost, Point
 from k3scope.diagrams.facts.block_facts import Facts
 
 
-class CostView(Ordered):
+class CostView(OrderedComponent):
     """Fills the places of the Cost view in page.html and brings its controls back to the state."""
 
     results = param.String(doc="readings, curves and parts as HTML")
@@ -30,23 +30,25 @@ class CostView(Ordered):
     def __init__(self, state: State, **more):
         super().__init__(width=0, height=0, margin=0, **more)
         self._state = state
-        state.param.watch(self.show, ["view", "model", "at"])
+        state.follow("cost", self.show)
         self.show()
 
     @property
     def controls(self) -> str:
-        return render("cost_controls.html", at=values(self._state.at), choices=choices(), limits=at.LIMITS)
+        return render(
+            "cost_controls.html", at=values(self._state.cost_point), choices=choices(), limits=at.LIMITS
+        )
 
     def show(self, *_) -> None:
         """Compute only what is looked at."""
         if self._state.view == "cost":
-            self.results = results(self._state.model, self._state.at)
-        self.at = self._state.at
+            self.results = results(self._state.model, self._state.cost_point)
+        self.at = self._state.cost_point
 
     def _handle_msg(self, data) -> None:
         wanted = data.get("at") if isinstance(data, dict) else None
         if isinstance(wanted, str):
-            turn(lambda: self._go(wanted))
+            dispatch(lambda: self._go(wanted))
 
     def _go(self, wanted: str) -> None:
         try:
@@ -55,7 +57,7 @@ class CostView(Ordered):
             self.wrong = f"{error}."
             return
         self.wrong = ""
-        self._state.at = wanted
+        self._state.cost_point = wanted
 
 
 def values(text: str) -> dict[str, str]:
@@ -74,7 +76,7 @@ def results(model: str, text: str) -> str:
     facts, asked = Facts.of(model), at.read(text)
     point = asked.point
     found = _curve(model, replace(point, context=CONTEXTS[0]))
-    parts = split(facts, point)
+    parts = cost_parts(facts, point)
     return render(
         "cost.html",
         title=title(model),
@@ -96,18 +98,18 @@ def results(model: str, text: str) -> str:
 @lru_cache(maxsize=64)
 def _curve(model: str, point: Point) -> list[Cost]:
     """The cost at every context of the pictures: the same wherever on them the visitor is."""
-    return costs.curve(Facts.of(model), point, CONTEXTS)
+    return roofline.curve(Facts.of(model), point, CONTEXTS)
 
 
 def _caches(facts: Facts, asked: at.At) -> tuple[str, str]:
     c, point = facts.config, asked.point
-    token, state = costs.latent_bytes_per_token(c), costs.state_bytes(c, point.conv_state)
+    token, state = roofline.latent_bytes_per_token(c), roofline.state_bytes(c, point.conv_state)
     cross = state / token
     lines = [
         Line("KV cache", "attention", [point.batch * token * n for n in CONTEXTS]),
         Line("KDA state", "norm", [point.batch * state] * len(CONTEXTS)),
     ]
-    words = f"equal at {costs.crossover(c, point.conv_state):,} tokens"
+    words = f"equal at {roofline.crossover(c, point.conv_state):,} tokens"
     mark = Mark(cross, point.batch * state, words)
     heading = "Memory of the sequences"
     return heading, chart(
@@ -143,7 +145,7 @@ def _bytes(value: float) -> str:
 def _words(facts: Facts, asked: at.At, context: int, found: Cost) -> tuple[str, str]:
     """What the two pictures say at one context."""
     c, p, device = facts.config, asked.point, asked.device
-    token, state = costs.latent_bytes_per_token(c), costs.state_bytes(c, p.conv_state)
+    token, state = roofline.latent_bytes_per_token(c), roofline.state_bytes(c, p.conv_state)
     caches = (
         f"{p.batch:,} × {context:,} × {token:,} B = {p.batch * context * token:,} B of KV cache; "
         f"{p.batch:,} × {state:,} B = {p.batch * state:,} B of state"

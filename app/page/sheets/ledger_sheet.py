@@ -8,7 +8,7 @@ from k3scope.app.page.kit.shell import Shell
 from k3scope.app.page.kit.templates import render
 from k3scope.diagrams.facts import provenance
 from k3scope.diagrams.facts.block_facts import Facts
-from k3scope.diagrams.facts.records import Row
+from k3scope.diagrams.facts.records import ParameterRow
 
 FOUND = 40  # names shown of a search
 
@@ -29,7 +29,7 @@ def table(model: str) -> str:
     )
 
 
-def _asked(facts: Facts, row: Row) -> tuple[provenance.Origin, ...]:
+def _asked(facts: Facts, row: ParameterRow) -> tuple[provenance.Provenance, ...]:
     """Where the total, the bytes and the share of a row come from."""
     block = facts.block(row.id)
     return (
@@ -56,6 +56,6 @@ def ledger(state: State, shell: Shell) -> None:
     def search(*_):
         shell.found = found(state.model, shell.sought)
 
-    state.param.watch(show, ["view", "model"])
+    state.follow("ledger", show)
     shell.param.watch(search, "sought")
     show()

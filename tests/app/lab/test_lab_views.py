@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from k3scope.app.lab.lab_views import VIEWS, At, chosen_layer, draw, draw_difference, picture
+from k3scope.app.lab.lab_views import VIEWS, Selection, chosen_layer, draw, draw_difference, picture
 from k3scope.app.lab.picture_difference import Pairs, minus
 from k3scope.app.lab.pooling import fit
 from k3scope.model.interventions.intervention import Intervention
@@ -38,7 +38,7 @@ def long():
 
 def at(run, name, token=3):
     view = VIEWS[name]
-    return At(chosen_layer(view, run.config), 1 if view.heads(run.config) else None, token)
+    return Selection(chosen_layer(view, run.config), 1 if view.heads(run.config) else None, token)
 
 
 @pytest.mark.parametrize(("name", "slot", "choice"), ALL, ids=NAMES)
@@ -65,7 +65,7 @@ def test_a_view_of_a_long_prompt_sends_less_than_300_kb(long, name):
 
 def test_a_part_of_a_long_map_is_exact(long):
     choice = VIEWS["attention"].slots[1].choices[1]
-    shown = picture(long, choice, At(3, 2, 200))
+    shown = picture(long, choice, Selection(3, 2, 200))
     assert shown.numbers == (152, 248, 152, 248)
     np.testing.assert_array_equal(shown.image, long.attention.map(3, 2)[152:249, 152:249])
 

@@ -53,12 +53,13 @@ def test_keys_stand_in_a_fixed_order_and_defaults_are_left_out():
 def test_every_field_makes_the_round_trip():
     full = {
         "model": "k3-random", "view": "lab", "select": "moe_router", "open": ["mla"], "layer": 8,
-        "phase": "decode", "B": 4, "T": 4096, "camera": "512,-30,0.85", "depth": "line", "tour": 3,
-        "ran": "k3-random", "weights": "ab12cd34", "prompt": "x", "run": "abcdefgh2345",
+        "phase": "decode", "B": 4, "T": 4096, "camera": "512,-30,0.85", "detail_level": "line", "tour": 3,
+        "run_model": "k3-random", "weights": "ab12cd34", "prompt": "x", "run_id": "abcdefgh2345",
         "tab": "live", "token": 0, "head": 3, "compare": "kimi-k3",
-        "at": "4096,2,prefill,fp8,fp32,b200,8",
-        "changes": '[{"do":"zero","index":1,"layer":3,"what":"head"}]', "against": "plain", "lab": "memory:5",
-        "more": [7, 108, 0], "types": True, "plots": ["kda-by-channel"], "part": "scores",
+        "cost_point": "4096,2,prefill,fp8,fp32,b200,8",
+        "interventions": '[{"do":"zero","index":1,"layer":3,"what":"head"}]',
+        "baseline": "plain", "lab_view": "memory:5",
+        "generated_ids": [7, 108, 0], "types": True, "plots": ["kda-by-channel"], "part": "scores",
     }  # fmt: skip
     assert query.parse(query.format(full), KNOWN).values == full
 
@@ -103,7 +104,7 @@ def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_kept(search, hint):
     assert len(read.problems) == 1
     assert search in read.problems[0]
     assert hint in read.problems[0]
-    assert read.values == values(token=2, open=list(query.OPEN), more=[], plots=[])
+    assert read.values == values(token=2, open=list(query.OPEN), generated_ids=[], plots=[])
 
 
 def test_the_layer_is_checked_against_the_model_of_the_link():
@@ -129,9 +130,9 @@ def test_a_long_problem_is_cut_short():
 
 
 def test_a_long_prompt_leaves_the_link_when_a_stored_run_holds_it():
-    long = values(prompt="x" * 2000, run="abcdefgh2345")
+    long = values(prompt="x" * 2000, run_id="abcdefgh2345")
     assert query.format(query.shareable(long)) == "?run=abcdefgh2345"
-    assert query.shareable(long | {"run": ""})["prompt"] == "x" * 2000
+    assert query.shareable(long | {"run_id": ""})["prompt"] == "x" * 2000
     assert query.shareable(values(prompt="月" * 800))["prompt"] is None  # 7,200 characters in a link
 
 
@@ -160,13 +161,17 @@ def test_parse_reads_every_key_that_the_state_shares():
 def test_a_part_about_the_lab_that_cannot_be_read_is_said(search, why):
     found = query.parse(search, KNOWN)
     assert why in found.problems[0]
-    assert (found.values["changes"], found.values["against"], found.values["lab"]) == ("", "", "tokens")
+    assert (found.values["interventions"], found.values["baseline"], found.values["lab_view"]) == (
+        "",
+        "",
+        "tokens",
+    )
 
 
 def test_interventions_in_a_link_are_written_in_one_way():
     text = '[{"what": "routes", "run": "", "do": "force", "experts": [1, 2, 3]}]'
     found = query.parse(f"do={quote(text)}", KNOWN)
-    assert found.values["changes"] == '[{"do":"force","experts":[1,2,3],"what":"routes"}]'
+    assert found.values["interventions"] == '[{"do":"force","experts":[1,2,3],"what":"routes"}]'
 
 
 def test_everything_opens_groups_and_blocks_of_the_model():

@@ -5,14 +5,14 @@ import re
 import pytest
 
 from k3scope.app.page.architecture import controls, diagram, stage
-from k3scope.app.page.architecture.layer_strip import Measured
+from k3scope.app.page.architecture.layer_strip import MeasuredLayers
 from k3scope.app.page.inspector import inspector
 from k3scope.app.page.kit import templates, theme
 from k3scope.app.page.page import known, page, visit
 from k3scope.app.page.sheets import ledger_sheet
 from k3scope.diagrams.facts import provenance, stack
 from k3scope.diagrams.facts.block_facts import Facts
-from k3scope.model.measure.layer_rows import Row
+from k3scope.model.measure.layer_rows import LayerRow
 
 MODELS = known().models
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -54,14 +54,15 @@ def test_every_number_of_the_ledger_says_where_it_comes_from():
 
 
 def test_the_facts_strip_names_the_state_of_the_release_that_was_read():
-    says = provenance.snapshot(Facts.of("kimi-k3")).says
-    assert "f831ab668142" in says
-    assert "July 2026 (arxiv.org/abs/2607.24653)" in says
+    text = provenance.snapshot(Facts.of("kimi-k3")).text
+    assert "f831ab668142" in text
+    assert "July 2026 (arxiv.org/abs/2607.24653)" in text
     assert provenance.snapshot(Facts.of("k3-tiny")) is None
 
 
-MEASURED = Measured(
-    "k3-tiny", (Row("sum", "RMS", "", {0: 1.0, 8: 4.0}), Row("memory", "half-life", "tokens", {0: 5}))
+MEASURED = MeasuredLayers(
+    "k3-tiny",
+    (LayerRow("sum", "RMS", "", {0: 1.0, 8: 4.0}), LayerRow("memory", "half-life", "tokens", {0: 5})),
 )
 
 
@@ -106,10 +107,10 @@ def test_the_breadcrumb_goes_through_the_layer():
 
 def test_the_next_layer_keeps_the_selection_or_what_stands_in_its_place():
     facts = Facts.of("kimi-k3")
-    assert stack.stand_in(facts, "kda_decay", 43) == "mla"
-    assert stack.stand_in(facts, "attn_norm", 43) == "attn_norm"
-    assert stack.stand_in(facts, "moe_router", 0) == "dense_mlp"
-    assert stack.stand_in(facts, "lm_head", 43) == "lm_head"
+    assert stack.nearest_visible(facts, "kda_decay", 43) == "mla"
+    assert stack.nearest_visible(facts, "attn_norm", 43) == "attn_norm"
+    assert stack.nearest_visible(facts, "moe_router", 0) == "dense_mlp"
+    assert stack.nearest_visible(facts, "lm_head", 43) == "lm_head"
 
 
 def test_layers_that_look_alike_send_the_same_scene_with_other_words():

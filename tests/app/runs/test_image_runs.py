@@ -11,8 +11,8 @@ from visitor import Visitor
 
 from k3scope.app.cli import main
 from k3scope.app.page.dock.dock import dock, result
-from k3scope.app.runs.run_session import summary
 from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.run_status import summary
 from k3scope.app.runs.run_store import Store
 from k3scope.app.runs.runner import Runner
 from k3scope.app.runs.uploads import Upload, accept, sample
@@ -27,7 +27,7 @@ class Guest(Visitor):
 
     def run(self, prompt, *names):
         for name in names:
-            self.runs.add_sample(name)
+            self.session.add_sample(name)
         return super().run(prompt)
 
 
@@ -53,8 +53,8 @@ def test_a_run_equals_the_command_line(runner, tmp_path, capsys):
     tensors = load_file(out)
     job = runner.submit("k3-random", "what?", [sample("ring"), sample("ramp")])
     run = job.future.result(60)
-    assert [piece.id for piece in run.pieces] == tensors["token_ids"][0].tolist()
-    assert len(run.pieces) == job.tokens
+    assert [piece.id for piece in run.tokens] == tensors["token_ids"][0].tolist()
+    assert len(run.tokens) == job.tokens
     probs = tensors["logits"][0, -1].softmax(-1)
     assert run.next[0][0].id == int(probs.argmax())
     assert run.next[0][1] == pytest.approx(float(probs.max()), rel=1e-4)
@@ -97,8 +97,8 @@ def test_a_full_run_is_taken(runner):
 
 def test_a_model_without_a_tower_takes_no_images(monkeypatch):
     runner = Runner()
-    worker = runner._workers["k3-random"]
-    monkeypatch.setattr(worker, "config", dataclasses.replace(worker.config, vision=None))
+    model = runner._workers["k3-random"].model
+    monkeypatch.setattr(model, "config", dataclasses.replace(model.config, vision=None))
     with pytest.raises(ValueError, match="k3-random has no vision tower, so it takes no images"):
         runner.submit("k3-random", "x", [sample("ring")])
 
@@ -120,32 +120,32 @@ def test_the_rows_of_an_image_are_one_chip(runner):
     image = next(chip for chip in chips if chip[2] == "image")
     words = runner.count("k3-random", "image 150x100")
     assert image == [PLACEHOLDER, "image, 24 rows", "image", words + 2, 24, False]
-    assert chips[-1] == [ord("i"), "i", "", len(run.pieces) - 1, 1, False]
-    assert sum(chip[4] for chip in chips) == len(run.pieces)
+    assert chips[-1] == [ord("i"), "i", "", len(run.tokens) - 1, 1, False]
+    assert sum(chip[4] for chip in chips) == len(run.tokens)
     assert f"{words + 24 + 5} tokens, 24 of them image rows" in summary(run)
 
 
 def test_the_fifth_image_is_refused_and_one_can_be_taken_out(runner):
     visitor = Guest(runner)
     for name in ("ring", "ramp", "ring", "shapes", "ramp"):
-        visitor.runs.add_sample(name)
-    assert len(visitor.runs.images) == 4
-    assert "at most 4 images" in visitor.runs.problem
-    visitor.runs.remove(1)
-    assert [image.name for image in visitor.runs.images] == ["Ring on nothing, padded"] * 2 + ["Shapes"]
-    visitor.runs.add("notes.txt", b"words")
-    assert visitor.runs.problem == "notes.txt: not an image in a known format."
-    assert len(visitor.runs.images) == 3
+        visitor.session.add_sample(name)
+    assert len(visitor.session.images) == 4
+    assert "at most 4 images" in visitor.session.problem
+    visitor.session.remove(1)
+    assert [image.name for image in visitor.session.images] == ["Ring on nothing, padded"] * 2 + ["Shapes"]
+    visitor.session.add("notes.txt", b"words")
+    assert visitor.session.problem == "notes.txt: not an image in a known format."
+    assert len(visitor.session.images) == 3
 
 
 def test_what_the_browser_sends_is_checked(runner):
     visitor = Guest(runner)
-    shown = dock(visitor.runs)
+    shown = dock(visitor.session)
     shown._handle_msg({"type": "image", "name": "a.png", "data": "not base64!"})
-    assert visitor.runs.problem == "a.png did not arrive whole; please add it again."
+    assert visitor.session.problem == "a.png did not arrive whole; please add it again."
     assert shown.received == 1
     shown._handle_msg({"type": "sample", "name": "no such"})
-    assert "there is no sample image" in visitor.runs.problem
+    assert "there is no sample image" in visitor.session.problem
     for index in (-1, 7):
         shown._handle_msg({"type": "remove", "index": index})
         shown._handle_msg({"type": "shrink", "index": index})
@@ -157,11 +157,11 @@ def test_a_link_brings_images_back_after_a_restart(tmp_path):
     first = Guest(Runner(store=Store(path)))
     run = first.run("kept", "ring", "ramp")
     later = Guest(Runner(store=Store(path)), **first.state.linked())
-    later.runs.open()
+    later.session.open()
     later.settle()
-    assert later.runs.run.id == run.id
-    assert not later.runs.problem
-    assert [image.name for image in later.runs.images] == ["Ring on nothing, padded", "Colour ramp"]
+    assert later.session.result.id == run.id
+    assert not later.session.problem
+    assert [image.name for image in later.session.images] == ["Ring on nothing, padded", "Colour ramp"]
 
 
 def test_an_image_that_is_gone_is_said_and_can_be_left_out_or_added_again(tmp_path):
@@ -172,10 +172,10 @@ def test_an_image_that_is_gone_is_said_and_can_be_left_out_or_added_again(tmp_pa
     store.put(RunSpec("m", "w", "x", ("aa",)), {"aa": ("other", b"pushes the ring out")})
     for again in (False, True):
         later = Guest(Runner(store=store), **first.state.linked())
-        later.runs.open()
+        later.session.open()
         assert not later.started
-        assert "The image of this run is no longer kept here" in later.runs.problem
-        assert later.runs.prompt == "gone"
+        assert "The image of this run is no longer kept here" in later.session.problem
+        assert later.session.prompt == "gone"
         then = later.run("gone", *(["ring"] if again else []))
         assert (then.id == run.id) is again
 
@@ -184,23 +184,23 @@ def test_a_link_from_elsewhere_says_that_more_than_its_prompt_belongs_to_it():
     link = Guest(Runner())
     link.run("far away", "ring")
     other = Guest(Runner(), **link.state.linked())
-    other.runs.open()
+    other.session.open()
     other.settle()
-    assert other.runs.run.spec.images == ()
-    assert "not this prompt alone" in other.runs.problem
-    assert other.state.run == link.state.run  # the link stays what it was
+    assert other.session.result.spec.images == ()
+    assert "not this prompt alone" in other.session.problem
+    assert other.state.run_id == link.state.run_id  # the link stays what it was
 
 
 def test_going_back_takes_the_images_along(runner):
     visitor = Guest(runner)
     first = visitor.run("back", "ring")
     then = visitor.state.linked()
-    visitor.runs.remove(0)
+    visitor.session.remove(0)
     visitor.run("forth")
     visitor.state.param.update(**then)
     visitor.settle()
-    assert visitor.runs.run.id == first.id
-    assert len(visitor.runs.images) == 1
+    assert visitor.session.result.id == first.id
+    assert len(visitor.session.images) == 1
 
 
 def test_the_tower_of_a_model_that_read_only_text_is_random(runner):

@@ -11,7 +11,7 @@ from visitor import Visitor
 
 from k3scope.app.page.dock.dock import result
 from k3scope.app.runs.job import Cancelled, Job
-from k3scope.app.runs.run_session import Runs
+from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.runner import Runner
 from k3scope.model import load
 from k3scope.model.runs.generate import Sampling, generate
@@ -20,7 +20,7 @@ BAND = 24 * 2**20  # bytes by which memory may differ after many runs; each of t
 
 
 def hooks(runner) -> int:
-    model = runner._workers["k3-random"]._model
+    model = runner._workers["k3-random"].model._model
     return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
 
 
@@ -47,8 +47,8 @@ def test_ten_visitors_at_once_see_only_their_own_runs(runner):
         thread.join()
     alone = Runner(("k3-random",))
     for n, visitor in enumerate(visitors):
-        assert [b"".join(p.raw for p in run.pieces).decode() for run in seen[n]] == prompts[n]
-        assert {run.spec.prompt for run in visitor.runs.history} == set(prompts[n])
+        assert [b"".join(p.raw for p in run.tokens).decode() for run in seen[n]] == prompts[n]
+        assert {run.spec.prompt for run in visitor.session.history} == set(prompts[n])
         last = alone.submit("k3-random", prompts[n][-1]).future.result(60)
         np.testing.assert_allclose(seen[n][-1].readings.residual.rms, last.readings.residual.rms, rtol=1e-5)
     alone.close()
@@ -56,8 +56,8 @@ def test_ten_visitors_at_once_see_only_their_own_runs(runner):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_hundred_runs_leave_memory_and_hooks_as_they_were(runner, monkeypatch):
-    monkeypatch.setattr("k3scope.app.runs.runner.REMEMBERED", 8)
-    monkeypatch.setattr("k3scope.app.runs.runner.WHOLE", 8 * 16)
+    monkeypatch.setattr("k3scope.app.runs.result_cache.RESULTS", 8)
+    monkeypatch.setattr("k3scope.app.runs.result_cache.FULL_RUN_TOKENS", 8 * 16)
     for n in range(20):  # more than are remembered, so that what is kept is at its most
         runner.submit("k3-random", f"1{n:015}").future.result(60)
     gc.collect()
@@ -71,22 +71,24 @@ def test_a_hundred_runs_leave_memory_and_hooks_as_they_were(runner, monkeypatch)
 
 def test_an_error_in_the_middle_of_a_pass_leaves_nothing_behind(runner, monkeypatch):
     whole = runner.submit("k3-random", "after an error").future.result(60)
-    count, plain = hooks(runner), Job.at_point
+    count, plain = hooks(runner), Job.on_point
 
     def break_off(job, path):
         if path.endswith("layers.4.prefix_sum"):
             raise RuntimeError("broken on purpose")
         plain(job, path)
 
-    monkeypatch.setattr(Job, "at_point", break_off)
+    monkeypatch.setattr(Job, "on_point", break_off)
     with pytest.raises(RuntimeError, match="on purpose"):
         runner.submit("k3-random", "in the middle").future.result(60)
     monkeypatch.undo()
     assert hooks(runner) == count
-    assert runner.on_their_way == {"k3-random": 0}
+    assert runner.queued == {"k3-random": 0}
     again = Runner(("k3-random",))
-    again._workers["k3-random"]._model = runner._workers["k3-random"]._model  # the same hooked model
-    again._workers["k3-random"].weights = whole.spec.weights
+    again._workers["k3-random"].model._model = runner._workers[
+        "k3-random"
+    ].model._model  # the same hooked model
+    again._workers["k3-random"].model.weights = whole.spec.weights
     after = again.submit("k3-random", "after an error").future.result(60)
     np.testing.assert_array_equal(after.readings.residual.rms, whole.readings.residual.rms)
     again.close()
@@ -96,11 +98,11 @@ def test_nan_in_weights_names_its_block_and_nothing_is_sampled(monkeypatch):
     broken = load("k3-random")
     bad = "language_model.model.layers.5.self_attn.o_proj"
     broken.get_submodule(bad).weight[0, 0] = torch.nan
-    monkeypatch.setattr("k3scope.app.runs.worker.load", lambda *_: broken)
+    monkeypatch.setattr("k3scope.app.runs.runnable_model.load", lambda *_: broken)
     visitor = Visitor(Runner(("k3-random",)))
     run = visitor.run("nan inside")
     assert run.readings.first_bad == bad
-    assert visitor.runs.problem.startswith(f"NaN or infinity first appeared in {bad}")
+    assert visitor.session.problem.startswith(f"NaN or infinity first appeared in {bad}")
     with pytest.raises(ValueError, match=f"nothing is sampled; first NaN or infinity: {bad}"):
         list(generate(broken, [1, 2, 3], 1, Sampling()))
 
@@ -123,9 +125,9 @@ def test_nan_in_weights_names_its_block_and_nothing_is_sampled(monkeypatch):
 def test_odd_text_runs_and_is_kept_as_it_was_typed(runner, prompt):
     visitor = Visitor(runner)
     run = visitor.run(prompt)
-    assert run is not None, visitor.runs.problem
-    assert run.spec.prompt == visitor.runs.prompt == visitor.state.prompt == prompt
-    assert sum(chip[4] for chip in result(run)["pieces"]) == len(run.pieces)
+    assert run is not None, visitor.session.problem
+    assert run.spec.prompt == visitor.session.prompt == visitor.state.prompt == prompt
+    assert sum(chip[4] for chip in result(run)["pieces"]) == len(run.tokens)
     assert runner.spec(run.id).prompt == prompt
 
 
@@ -134,7 +136,7 @@ def test_who_leaves_is_forgotten(runner):
     visitor.run("soon gone")
     del visitor
     gc.collect()
-    assert not [o for o in gc.get_objects() if isinstance(o, Runs) and o.prompt == "soon gone"]
+    assert not [o for o in gc.get_objects() if isinstance(o, RunSession) and o.prompt == "soon gone"]
 
 
 def test_a_run_that_nobody_waits_for_ends(runner):

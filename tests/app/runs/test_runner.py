@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from k3scope.app.runs import forward_pass
-from k3scope.app.runs import runner as module
-from k3scope.app.runs.fair_queue import WAITING
+from k3scope.app.runs import forward_pass, result_cache
+from k3scope.app.runs.fair_queue import LONGEST
 from k3scope.app.runs.job import Cancelled, Job
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
@@ -34,18 +33,18 @@ def wait(job, seconds=60):
 
 def slow(monkeypatch, seconds=0.02):
     """Make each point of a pass take its time."""
-    plain = Job.at_point
+    plain = Job.on_point
 
     def at_point(job, path):
         time.sleep(seconds)
         plain(job, path)
 
-    monkeypatch.setattr(Job, "at_point", at_point)
+    monkeypatch.setattr(Job, "on_point", at_point)
 
 
 def test_nothing_loads_before_the_first_run():
     runner = Runner()
-    assert runner._workers["k3-random"]._model is None
+    assert runner._workers["k3-random"].model._model is None
     assert runner.names == ("k3-tiny", "k3-recall", "k3-random")
     assert runner.count("k3-random", "123月") == 6  # three digits, three bytes
 
@@ -53,7 +52,7 @@ def test_nothing_loads_before_the_first_run():
 def test_a_run_equals_a_plain_forward(runner):
     run = wait(runner.submit("k3-random", "12345"))
     logits = trace(load("k3-random"), torch.tensor(list(b"12345"))).logits[0, -1]
-    assert [p.id for p in run.pieces] == list(b"12345")
+    assert [p.id for p in run.tokens] == list(b"12345")
     assert run.next[0][0].id == int(logits.argmax())
     assert run.next[0][1] == pytest.approx(float(logits.softmax(-1).max()), rel=1e-5)
     assert run.random_weights
@@ -83,7 +82,7 @@ def test_run_ids_are_stable_over_processes():
 
 def test_an_empty_prompt_is_the_begin_token_alone(runner):
     run = wait(runner.submit("k3-random", ""))
-    assert [p.text for p in run.pieces] == ["[BOS]"]
+    assert [p.text for p in run.tokens] == ["[BOS]"]
 
 
 def test_2048_tokens_are_taken_and_2049_refused(runner):
@@ -106,14 +105,14 @@ def test_a_model_without_weights_is_refused_by_name(runner):
 def test_progress_only_grows_and_ends_at_the_last_layer(monkeypatch):
     slow(monkeypatch, 0.002)
     job, seen = Runner().submit("k3-random", "progress"), []
-    while not job.over:
+    while not job.done:
         seen.append((job.stage, job.layer))
         time.sleep(0.002)
     layers = [layer for _, layer in seen]
     assert layers == sorted(layers)
     assert len(set(layers)) > 3
     stages = list(dict.fromkeys(stage for stage, _ in seen))
-    order = ["waiting", "loading", "running", "measuring"]
+    order = ["queued", "loading", "running", "measuring"]
     assert stages == [s for s in order if s in stages]
     assert job.layer == job.layers
 
@@ -125,7 +124,7 @@ def test_cancel_ends_a_running_pass_and_the_next_one_works(monkeypatch):
     while job.layer < 1:
         time.sleep(0.005)
     job.cancel()
-    assert job.over
+    assert job.done
     with pytest.raises(Cancelled):
         wait(job)
     assert job.layer < job.layers
@@ -141,13 +140,13 @@ def test_a_cancelled_job_in_line_never_starts(monkeypatch):
     wait(first)
     with pytest.raises(Cancelled):
         wait(second)
-    assert second.stage == "waiting"
+    assert second.stage == "queued"
 
 
 def test_the_line_is_bounded(monkeypatch):
     slow(monkeypatch, 0.005)
     runner = Runner()
-    jobs = [runner.submit("k3-random", f"{i}") for i in range(WAITING)]
+    jobs = [runner.submit("k3-random", f"{i}") for i in range(LONGEST)]
     with pytest.raises(ValueError, match="already wait"):
         runner.submit("k3-random", "one more")
     for job in jobs:
@@ -159,7 +158,7 @@ def test_the_line_is_bounded(monkeypatch):
 
 
 def test_runs_of_many_visitors_never_mix(runner):
-    prompts = [f"visitor {i} says {'ab'[i % 2] * (i + 1)}" for i in range(WAITING)]
+    prompts = [f"visitor {i} says {'ab'[i % 2] * (i + 1)}" for i in range(LONGEST)]
     got: dict[str, object] = {}
 
     def visit(prompt):
@@ -173,7 +172,7 @@ def test_runs_of_many_visitors_never_mix(runner):
     lone = Runner()
     for prompt in prompts:
         run = got[prompt]
-        assert b"".join(p.raw for p in run.pieces).decode() == prompt
+        assert b"".join(p.raw for p in run.tokens).decode() == prompt
         alone = wait(lone.submit("k3-random", prompt))
         np.testing.assert_allclose(run.readings.residual.rms, alone.readings.residual.rms, rtol=1e-5)
         np.testing.assert_array_equal(run.readings.counts, alone.readings.counts)
@@ -222,17 +221,17 @@ def test_a_run_without_changes_keeps_its_id_and_one_with_them_has_another(runner
 def test_changes_reach_the_pass_and_leave_the_plain_run_alone(runner):
     plain = wait(runner.submit("k3-random", "change me"))
     changed = wait(runner.submit("k3-random", "change me", (), dumps([ZERO])))
-    assert changed.changes == (ZERO,)
-    before, after = (runner.whole(run.id) for run in (plain, changed))
+    assert changed.interventions == (ZERO,)
+    before, after = (runner.full_run(run.id) for run in (plain, changed))
     assert after.source == "k3-random, changed, random weights"
-    assert float(before.against(after).kl.max()) > 0
+    assert float(before.difference_from(after).kl.max()) > 0
     again = wait(Runner().submit("k3-random", "change me"))
     np.testing.assert_allclose(again.readings.residual.rms, plain.readings.residual.rms, rtol=1e-5)
 
 
 def test_a_run_can_be_patched_from_another(runner):
     source = wait(runner.submit("k3-random", "patch 1234"))
-    patch = Intervention("token", "patch", tokens=tuple(range(len(source.pieces))), run=source.id)
+    patch = Intervention("token", "patch", tokens=tuple(range(len(source.tokens))), run=source.id)
     patched = wait(runner.submit("k3-random", "patch 5678", (), dumps([patch])))
     assert [p.id for p, _ in patched.next] == [p.id for p, _ in source.next]  # every embedding is its
     with pytest.raises(ValueError, match="not known here"):
@@ -260,11 +259,11 @@ def test_a_change_that_makes_nan_names_the_block(runner):
 
 
 def test_only_the_latest_passes_are_kept_whole_and_an_older_one_runs_again(monkeypatch):
-    monkeypatch.setattr(module, "WHOLE", 10)
+    monkeypatch.setattr(result_cache, "FULL_RUN_TOKENS", 10)
     runner = Runner()
     first = wait(runner.submit("k3-random", "123456"))
     wait(runner.submit("k3-random", "654321"))
-    assert runner.whole(first.id) is None
+    assert runner.full_run(first.id) is None
     assert runner.result(first.id) is first
     again = wait(runner.submit("k3-random", "123456"))
-    assert runner.whole(again.id).length == 6
+    assert runner.full_run(again.id).length == 6

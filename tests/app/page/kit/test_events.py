@@ -1,4 +1,4 @@
-"""Without a browser a turn is just a call; messages are heard in the order they were sent."""
+"""Without a browser dispatch is just a call; messages are heard in the order they were sent."""
 
 import asyncio
 import threading
@@ -9,19 +9,19 @@ from bokeh.document import Document
 from panel.io import document as sending
 from panel.models.esm import DataEvent
 
-from k3scope.app.page.kit.events import Ordered, turn
+from k3scope.app.page.kit.events import OrderedComponent, dispatch
 
 
 def test_without_a_document_it_is_done_at_once():
     done = []
-    turn(lambda: done.append(1))
+    dispatch(lambda: done.append(1))
     assert done == [1]
 
 
 def test_messages_are_heard_in_order_even_when_the_server_has_threads(monkeypatch):
     heard = []
 
-    class Ear(Ordered):
+    class Ear(OrderedComponent):
         _esm = "export const render = () => {}"
 
         def _handle_msg(self, data):

@@ -14,45 +14,45 @@ class Guest(Visitor):
         self.run(prompt)
 
     def ask(self, **data):
-        assert continuation_panel.told(self.runs, data)
+        assert continuation_panel.on_message(self.session, data)
         self.settle()
-        return self.runs.run
+        return self.session.result
 
 
 def ids(run):
-    return [piece.id for piece in run.pieces]
+    return [piece.id for piece in run.tokens]
 
 
 def test_a_picked_token_follows_the_one_it_was_offered_after(runner):
     visitor = Guest(runner, "1234")
     first = visitor.ask(pick=65, after=3)
-    assert (first.spec.prompt, first.spec.more) == ("1234", (65,))
-    assert visitor.ask(pick=66, after=4).spec.more == (65, 66)
-    assert visitor.ask(pick=67, after=4).spec.more == (65, 67)
+    assert (first.spec.prompt, first.spec.generated_ids) == ("1234", (65,))
+    assert visitor.ask(pick=66, after=4).spec.generated_ids == (65, 66)
+    assert visitor.ask(pick=67, after=4).spec.generated_ids == (65, 67)
     other = visitor.ask(pick=68, after=1)
-    assert (other.spec.prompt, other.spec.more) == ("12", (68,))
+    assert (other.spec.prompt, other.spec.generated_ids) == ("12", (68,))
 
 
 def test_a_cut_inside_a_character_keeps_its_bytes_as_added_tokens(runner):
     visitor = Guest(runner, "a月b")
-    before = ids(visitor.runs.run)
+    before = ids(visitor.session.result)
     run = visitor.ask(pick=65, after=2)
     assert run.spec.prompt == "a"
     assert ids(run) == [*before[:3], 65]
     with pytest.raises(ValueError, match="no text that ends"):
-        continuation_panel.cut(Guest(runner, "月").runs.run, runner.tokenizer("k3-random"), 0)
+        continuation_panel.cut(Guest(runner, "月").session.result, runner.tokenizer("k3-random"), 0)
 
 
 def test_tokens_are_added_and_taken_back(runner):
     visitor = Guest(runner, "back")
     run = visitor.ask(add=3, temperature=0.7, seed=2)
-    assert len(run.spec.more) == 3
-    said = continuation_panel.about(run)
+    assert len(run.spec.generated_ids) == 3
+    said = continuation_panel.describe(run)
     assert said["count"] == 3
     assert "same logits up to" in said["text"]
-    assert visitor.ask(back=1).spec.more == run.spec.more[:2]
-    assert visitor.ask(back=2).spec.more == ()
-    assert continuation_panel.about(visitor.runs.run) == {"count": 0, "text": ""}
+    assert visitor.ask(back=1).spec.generated_ids == run.spec.generated_ids[:2]
+    assert visitor.ask(back=2).spec.generated_ids == ()
+    assert continuation_panel.describe(visitor.session.result) == {"count": 0, "text": ""}
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ def test_tokens_are_added_and_taken_back(runner):
 )
 def test_what_cannot_be_added_is_said(runner, bad):
     visitor = Guest(runner, "bad")
-    before = visitor.runs.run
+    before = visitor.session.result
     assert visitor.ask(**bad) is before
-    assert visitor.runs.problem
+    assert visitor.session.problem
 
 
 def test_other_messages_are_left_to_others(runner):
     visitor = Guest(runner, "else")
-    assert not continuation_panel.told(visitor.runs, {"token": 1})
-    assert not continuation_panel.told(visitor.runs, {"pick": 1, "after": 99})
-    assert not continuation_panel.told(visitor.runs, {"back": 1})
+    assert not continuation_panel.on_message(visitor.session, {"token": 1})
+    assert not continuation_panel.on_message(visitor.session, {"pick": 1, "after": 99})
+    assert not continuation_panel.on_message(visitor.session, {"back": 1})

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from k3scope.app.lab import intervention_form
-from k3scope.app.lab.lab_views import VIEWS, At
+from k3scope.app.lab.lab_views import VIEWS, Selection
 from k3scope.app.page.lab import lab_text
-from k3scope.app.page.lab.lab_pictures import called
+from k3scope.app.page.lab.baseline_menu import name_of_baseline
 from k3scope.model.config import Config
 from k3scope.model.interventions.intervention import Intervention
 from k3scope.model.presets import preset
@@ -22,8 +22,8 @@ def runs(runner):
 
 
 def test_the_report_of_an_intervention_says_where_the_runs_part(runner, runs):
-    plain, changed = (runner.whole(run.id) for run in runs)
-    said = dict(lab_text.report(changed, plain, runs[1].pieces))
+    plain, changed = (runner.full_run(run.id) for run in runs)
+    said = dict(lab_text.report(changed, plain, runs[1].tokens))
     assert said["first layer that differs"] == "3"
     assert said["tokens in common"] == "7 of 7"
     assert said["loss"].endswith("nats")
@@ -32,14 +32,14 @@ def test_the_report_of_an_intervention_says_where_the_runs_part(runner, runs):
 def test_the_run_to_compare_with_is_called_by_what_sets_it_apart(runs):
     plain, changed = runs
     longer = replace(plain, spec=replace(plain.spec, prompt="x" * 99))
-    assert called(changed, plain) == "the run without changes"
-    assert called(plain, changed) == f"“{TEXT}”, 1 change"
-    assert called(plain, longer) == f"“{'x' * 59}…”"
+    assert name_of_baseline(changed, plain) == "the run without changes"
+    assert name_of_baseline(plain, changed) == f"“{TEXT}”, 1 change"
+    assert name_of_baseline(plain, longer) == f"“{'x' * 59}…”"
 
 
 def test_a_run_does_not_differ_from_itself(runner, runs):
-    whole = runner.whole(runs[0].id)
-    said = dict(lab_text.report(whole, whole, runs[0].pieces))
+    whole = runner.full_run(runs[0].id)
+    said = dict(lab_text.report(whole, whole, runs[0].tokens))
     assert said["first layer that differs"] == "none"
     assert said["another likeliest next token"] == "0"
     assert said["experts that both chose"] == "100%"
@@ -48,7 +48,9 @@ def test_a_run_does_not_differ_from_itself(runner, runs):
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_has_its_numbers(runner, runs, view):
     layers = VIEWS[view].layers(runs[0].config)
-    found = dict(lab_text.facts(runner.whole(runs[0].id), view, At(layers[0] if layers else None, 0, 3)))
+    found = dict(
+        lab_text.facts(runner.full_run(runs[0].id), view, Selection(layers[0] if layers else None, 0, 3))
+    )
     if view == "routing":
         assert found["choices"] == "7 tokens × 3 = 21"
     if view == "memory":
@@ -64,8 +66,8 @@ def test_the_tokens_say_that_nothing_predicts_the_first(runs):
 
 
 def test_what_is_expected_marks_what_came(runner, runs):
-    whole = runner.whole(runs[0].id)
-    said = lab_text.expected(whole, 3, runner.tokenizer("k3-random").piece, count=2048)
+    whole = runner.full_run(runs[0].id)
+    said = lab_text.expected(whole, 3, runner.tokenizer("k3-random").token, count=2048)
     assert len(said["rows"]) == 2048
     assert [row[1] for row in said["rows"] if row[4]] == [" w"]
 
@@ -96,8 +98,8 @@ def test_a_form_that_means_nothing_says_why(form, why):
 
 def test_the_form_offers_what_a_model_has():
     config: Config = preset("k3-random")
-    said = intervention_form.parts(config)
+    said = intervention_form.options(config)
     assert [row["heads"] for row in said["layers"]] == [5, 5, 5, 6, 5, 5, 5, 6, 6]
     assert said["layers"][0]["experts"] == 0
     assert said["layers"][0]["attention"] == 0  # layer 0 reads the embedding as it is
-    assert "mix" not in intervention_form.parts(preset("kimi-linear-48b"))["kinds"]
+    assert "mix" not in intervention_form.options(preset("kimi-linear-48b"))["kinds"]

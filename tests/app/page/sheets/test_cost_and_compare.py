@@ -22,8 +22,8 @@ OFFICIAL = (CONFIGS / "kimi-k3-0.40b.json").read_text()
 
 def test_the_point_survives_the_link():
     text = "1048576,64,prefill,fp8,fp32,b200,8"
-    found = query.parse(query.format(query.DEFAULTS | {"view": "cost", "at": text}), KNOWN)
-    assert found.values["at"] == text
+    found = query.parse(query.format(query.DEFAULTS | {"view": "cost", "cost_point": text}), KNOWN)
+    assert found.values["cost_point"] == text
     assert found.problems == ()
     assert cost_point.read(text).device.name == "B200"
 
@@ -49,7 +49,7 @@ def test_a_point_that_cannot_be_read_is_said(text, sentence):
     with pytest.raises(ValueError, match=sentence):
         cost_point.read(text)
     found = query.parse(f"?at={text}", KNOWN)
-    assert found.values["at"] == cost_point.DEFAULT
+    assert found.values["cost_point"] == cost_point.DEFAULT
     assert sentence in found.problems[0]
 
 
@@ -89,11 +89,11 @@ def test_controls_reach_the_state_and_wrong_ones_are_said():
     state = State(view="cost")
     view = CostView(state)
     view._handle_msg({"at": "65536,8,decode,mxfp4,fp32,b200,8"})
-    assert state.at.startswith("65536,8")
+    assert state.cost_point.startswith("65536,8")
     assert "16,805 tokens" in view.results
     view._handle_msg({"at": "0,8,decode,mxfp4,fp32,b200,8"})
     assert "from 1 to" in view.wrong
-    assert state.at.startswith("65536,8")
+    assert state.cost_point.startswith("65536,8")
     for odd in (None, 3, {"at": 3}, {}):
         view._handle_msg(odd)
 

@@ -1,5 +1,5 @@
 // Interventions, after dom.js: build one, add it to the run, take one away, undo, clear.
-const WORDS = {
+const TITLES = {
   head: "attention head", expert: "routed expert", mix: "mix candidate", sublayer: "sublayer", token: "token (running sum)",
   routes: "routes", decay: "decay",
 }
@@ -19,7 +19,7 @@ export function render({ model, el }) {
   let touched = false
 
   const select = (name, key, options) => {
-    const box = h("select", { "aria-label": `${name} of the change`, onchange: () => { now[key] = box.value; touched = true; draw_fields() } },
+    const box = h("select", { "aria-label": `${name} of the change`, onchange: () => { now[key] = box.value; touched = true; drawFields() } },
       ...options.map(([value, text]) => h("option", { value }, text)))
     if (!options.some(([value]) => String(value) === String(now[key]))) now[key] = String(options[0]?.[0] ?? "")
     box.value = String(now[key])
@@ -30,28 +30,28 @@ export function render({ model, el }) {
     return h("label", {}, h("span", {}, name), box)
   }
   const numbers = (count) => Array.from({ length: count }, (_, i) => [i, String(i)])
-  const layers_for = () => {
+  const layersFor = () => {
     const every = ["token", "routes", "decay"].includes(now.what) ? [["", now.what === "token" ? "embedding" : "all"]] : []
     const fits = { expert: (l) => l.experts, routes: (l) => l.experts, decay: (l) => l.kind === "KDA" }[now.what] ?? (() => true)
-    return [...every, ...model.parts.layers.filter(fits).map((l) => [l.layer, `${l.layer} ${l.kind}`])]
+    return [...every, ...model.options.layers.filter(fits).map((l) => [l.layer, `${l.layer} ${l.kind}`])]
   }
-  const draw_fields = () => {
-    if (!model.parts.kinds) return
+  const drawFields = () => {
+    if (!model.options.kinds) return
     const boxes = [
-      select("What", "what", Object.keys(model.parts.kinds).map((what) => [what, WORDS[what]])),
-      select("Do", "do", model.parts.kinds[now.what].map((d) => [d, now.what === "routes" && d === "patch" ? "replay of a run" : d])),
+      select("What", "what", Object.keys(model.options.kinds).map((what) => [what, TITLES[what]])),
+      select("Do", "do", model.options.kinds[now.what].map((d) => [d, now.what === "routes" && d === "patch" ? "replay of a run" : d])),
     ]
-    const places = model.parts.places[now.what]
-    if (places) boxes.push(select("Where", "place", places.map((p) => [p, p])))
+    const sites = model.options.sites[now.what]
+    if (sites) boxes.push(select("Where", "place", sites.map((p) => [p, p])))
     const output = now.what === "mix" && now.place === "output"
-    if (!output) boxes.push(select("Layer", "layer", layers_for()))
-    const layer = model.parts.layers.find((l) => String(l.layer) === String(now.layer)) ?? {}
-    const counts = { head: layer.heads, expert: layer.experts, mix: output ? model.parts.output : layer[now.place], decay: layer.heads }
+    if (!output) boxes.push(select("Layer", "layer", layersFor()))
+    const layer = model.options.layers.find((l) => String(l.layer) === String(now.layer)) ?? {}
+    const counts = { head: layer.heads, expert: layer.experts, mix: output ? model.options.output : layer[now.place], decay: layer.heads }
     if (now.what in counts && counts[now.what]) {
       const all = now.what === "decay" ? [["", "all heads"]] : []
       boxes.push(select(now.what === "mix" ? "Candidate" : now.what === "expert" ? "Expert" : "Head", "index", [...all, ...numbers(counts[now.what])]))
     }
-    if (now.do === "force") boxes.push(input(`${model.parts.top_k} experts`, "experts", { placeholder: "0, 1, 2" }))
+    if (now.do === "force") boxes.push(input(`${model.options.top_k} experts`, "experts", { placeholder: "0, 1, 2" }))
     if (now.do === "noise") boxes.push(input("Amount, RMS", "amount", { type: "number", step: "any" }))
     if (now.do === "clamp") boxes.push(input("Keep at least", "low", { type: "number", step: "any", min: 0, max: 1 }), input("at most", "high", { type: "number", step: "any", min: 0, max: 1 }))
     if (now.do === "patch") boxes.push(select("From run", "run", model.runs.length ? model.runs : [["", "none yet"]]))
@@ -70,29 +70,29 @@ export function render({ model, el }) {
     } })
   }
   const follow = () => {
-    const { what, layer, index } = model.at
-    if (touched || !model.parts.kinds?.[what]) return
+    const { what, layer, index } = model.likely
+    if (touched || !model.options.kinds?.[what]) return
     Object.assign(now, { what, layer: layer ?? now.layer, index: index ?? now.index })
-    draw_fields()
+    drawFields()
   }
   const draw = () => {
-    summary.textContent = model.changes.length ? `Changes to the pass: ${model.changes.length}` : "Change the pass"
-    list.replaceChildren(...model.changes.map((text, i) => h("li", {}, h("span", {}, text),
+    summary.textContent = model.interventions.length ? `Changes to the pass: ${model.interventions.length}` : "Change the pass"
+    list.replaceChildren(...model.interventions.map((text, i) => h("li", {}, h("span", {}, text),
       h("button", { type: "button", "aria-label": `Remove: ${text}`, onclick: () => model.send_msg({ remove: i }) }, "×"))))
-    list.hidden = clear.hidden = !model.changes.length
+    list.hidden = clear.hidden = !model.interventions.length
     undo.disabled = !model.undoable
-    if (model.changes.length) details.open = true
+    if (model.interventions.length) details.open = true
   }
-  const draw_problem = () => { problem.textContent = model.problem; problem.hidden = !model.problem }
-  model.on("parts", follow)
-  model.on("at", follow)
-  model.on("parts", draw_fields)
-  model.on("runs", draw_fields)
-  model.on("changes", draw)
+  const drawProblem = () => { problem.textContent = model.problem; problem.hidden = !model.problem }
+  model.on("options", follow)
+  model.on("likely", follow)
+  model.on("options", drawFields)
+  model.on("runs", drawFields)
+  model.on("interventions", draw)
   model.on("undoable", draw)
-  model.on("problem", draw_problem)
+  model.on("problem", drawProblem)
   follow()
-  draw_fields()
+  drawFields()
   draw()
-  draw_problem()
+  drawProblem()
 }

@@ -5,13 +5,13 @@ export function render({ model, el }) {
   const choosers = h("div", { class: "choosers" })
   el.append(h("div", { class: "choice" }, tabs, choosers))
 
-  const select = (name, options, value, told) => {
-    const box = h("select", { "aria-label": name, onchange: () => told(box.value) },
+  const select = (name, options, value, onChoice) => {
+    const box = h("select", { "aria-label": name, onchange: () => onChoice(box.value) },
       ...options.map(([key, text]) => h("option", { value: key }, text)))
     box.value = String(value ?? "")
     return h("label", {}, h("span", {}, name), box)
   }
-  const draw_tabs = () => {
+  const drawTabs = () => {
     const buttons = model.views.map(([key, title]) => h("button", {
       role: "tab", type: "button", "aria-selected": String(key === model.view), tabindex: key === model.view ? 0 : -1,
       onclick: () => send({ view: key }),
@@ -28,19 +28,19 @@ export function render({ model, el }) {
     send({ view: model.views[to][0] })
   }
   const draw = () => {
-    const { layers, layer, heads, head, runs, against, token, tokens } = model.chosen
+    const { layers, layer, heads, head, runs, baseline, token, tokens } = model.chosen
     const number = h("input", { type: "number", "aria-label": "Token", min: "0", max: String(tokens - 1), value: String(token),
       onchange: () => send({ token: Number(number.value) }) })
     choosers.replaceChildren(...[
       layers.length ? select("Layer", layers, layer, (value) => send({ layer: Number(value) })) : null,
       heads ? select("Head", Array.from({ length: heads }, (_, i) => [i, i]), head, (value) => send({ head: Number(value) })) : null,
       h("label", {}, h("span", {}, "Token"), number, h("code", {}, model.chosen.text)),
-      select("Compare with", runs, against, (value) => send({ against: value })),
+      select("Compare with", runs, baseline, (value) => send({ baseline: value })),
     ].filter(Boolean))
   }
-  model.on("view", draw_tabs)
+  model.on("view", drawTabs)
   model.on("chosen", draw)
-  draw_tabs()
+  drawTabs()
   draw()
-  send({ here: true })
+  send({ connected: true })
 }

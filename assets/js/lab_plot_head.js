@@ -5,9 +5,9 @@ export function render({ model, el }) {
   el.append(h("div", { class: "over" }, title, tools), note, problem)
 
   const draw = () => {
-    const { title: text, source, badge, note: words, choices, choice, problem: why } = model.about
+    const { title: text, source, badge, note: noteText, choices, choice, problem: why } = model.about
     title.replaceChildren(...[text ?? "", h("span", {}, source ?? ""), badge?.warn ? badge_of(badge) : null].filter((part) => part != null))
-    note.textContent = words ?? ""
+    note.textContent = noteText ?? ""
     problem.textContent = why ?? ""
     problem.hidden = !why
     const kinds = choices?.length > 1 ? h("select", { "aria-label": "Picture", onchange: () => model.send_msg({ choice: kinds.value }) },
@@ -19,7 +19,7 @@ export function render({ model, el }) {
     } }, h("option", { value: "" }, "Save"), ...["PNG", "SVG", "CSV", "NPZ"].map((kind) => h("option", {}, kind)))
     tools.replaceChildren(...[kinds, why ? null : save].filter(Boolean))
   }
-  const give = () => {
+  const download = () => {
     const { name, mime, data } = model.file
     if (!data) return
     const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0))
@@ -28,6 +28,6 @@ export function render({ model, el }) {
     setTimeout(() => URL.revokeObjectURL(link.href), 10000)
   }
   model.on("about", draw)
-  model.on("file", give)
+  model.on("file", download)
   draw()
 }

@@ -1,4 +1,4 @@
-"""A place of the Lab: a head with words and menus over one plot."""
+"""One picture of the Lab on the page: a head with text and menus over one plot."""
 
 import base64
 from collections.abc import Callable
@@ -8,19 +8,19 @@ import panel as pn
 from k3scope.app.lab.lab_views import Slot
 from k3scope.app.lab.picture_file import MIME, file_of
 from k3scope.app.link.state import State
-from k3scope.app.page.lab.components import Head
+from k3scope.app.page.lab.components import PlotHead
 from k3scope.app.page.lab.heatmap import Plot
 from k3scope.model.measure.picture import Picture
 
 
-class Place:
+class PlotPane:
     """Shows one picture of a slot at a time; tells what was chosen, saves it as it is shown."""
 
     def __init__(
         self, state: State, on_choice: Callable[[str], None], on_tap: Callable[[Picture, int, int], None]
     ):
         self._state, self._on_choice = state, on_choice
-        self.head = Head(self._told)
+        self.head = PlotHead(self._on_message)
         self.drawn = Plot(lambda row, column: on_tap(self.drawn.picture, row, column))
         self._pane = pn.pane.Bokeh(self.drawn.plot, sizing_mode="stretch_width", margin=0)
         self.view = pn.Column(self.head, self._pane, sizing_mode="stretch_width", margin=0, visible=False)
@@ -54,7 +54,7 @@ class Place:
     def hide(self) -> None:
         self.view.visible = False
 
-    def _told(self, data: dict) -> None:
+    def _on_message(self, data: dict) -> None:
         match data:
             case {"choice": str(key)}:
                 self._on_choice(key)

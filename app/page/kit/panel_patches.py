@@ -1,0 +1,74 @@
+"""What this page needs of Panel and Bokeh beyond their public interface: all of it is in this file.
+
+Each private name below has no public counterpart. They are checked when the page is loaded, so that another
+version of Panel or Bokeh says what is missing instead of losing changes in silence.
+"""
+
+import warnings
+
+import bokeh
+import panel
+from bokeh.document import Document
+from bokeh.server import urls
+from panel.io import document as panel_document
+
+TESTED = {"panel": "1.9", "bokeh": "3.9"}
+NEEDED = {  # (module or class, name): what breaks without it
+    (
+        panel_document,
+        "_dispatch_msgs",
+    ): "a change made while another is being written is sent with the next one",
+    (panel_document, "_WRITE_MSGS"): "the same",
+    (panel_document, "_WRITE_BLOCK"): "the same",
+    (panel.state, "_change_callbacks"): "messages of the browser may overtake each other",
+    (panel.custom.JSComponent, "_event_coroutine"): "the same",
+    (panel.custom.JSComponent, "_process_bokeh_event"): "the same",
+    (urls, "per_app_patterns"): "a link is answered only after its session is there",
+}
+
+
+def check() -> None:
+    """RuntimeError names what this Panel or Bokeh lacks; a warning, what it was not tested with."""
+    for (owner, name), consequence in NEEDED.items():
+        if not hasattr(owner, name):
+            where = getattr(owner, "__name__", type(owner).__name__)
+            raise RuntimeError(
+                f"Panel {panel.__version__} with Bokeh {bokeh.__version__} has no {where}.{name}: "
+                f"{consequence}. k3scope is tested with Panel {TESTED['panel']} and Bokeh {TESTED['bokeh']}."
+            )
+    for module in (panel, bokeh):
+        expected = TESTED[module.__name__]
+        if not module.__version__.startswith(f"{expected}."):
+            warnings.warn(
+                f"k3scope replaces private functions of {module.__name__}, tested with {expected}, "
+                f"and this is {module.__version__}: changes may reach the browser late.",
+                stacklevel=2,
+            )
+
+
+async def ordered_event(component, document: Document, event) -> None:
+    """Handle a message of the browser after those before it; Panel would start a thread for each."""
+    for change in list(panel.state._change_callbacks.get(document, {}).values()):
+        await change()
+    component._process_bokeh_event(document, event)
+
+
+def serve_pages_with(handler: type) -> None:
+    """Let `handler` answer the address of a page; Bokeh takes the handlers of an app from this list."""
+    urls.per_app_patterns[-1] = ("/?", handler)
+
+
+def _dispatch_all(dispatch):
+    async def dispatch_all(document: Document) -> None:
+        """Panel drops its mark of messages that wait when it has written the ones before, and then passes
+        by those that came meanwhile: without this a page may miss a change until the next one.
+        """
+        if document in panel_document._WRITE_MSGS:
+            panel_document._WRITE_BLOCK[document] = True
+        await dispatch(document)
+
+    return dispatch_all
+
+
+check()
+panel_document._dispatch_msgs = _dispatch_all(panel_document._dispatch_msgs)

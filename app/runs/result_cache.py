@@ -1,0 +1,67 @@
+"""Results by run id: what is in memory, and the store that knows what older runs were."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from k3scope.app.runs.run_result import RunResult
+from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.run_store import Store
+from k3scope.app.runs.uploads import Upload, accept
+from k3scope.model.runs.run import Run
+
+RESULTS = 48  # in memory, about 1 MB each at most
+FULL_RUN_TOKENS = (
+    4096  # of the passes that are kept with all points, 65 KB each: enough to compare two long ones
+)
+
+
+class ResultCache:
+    """Results of the latest runs, full passes of the last few, specs and images of many; for any thread."""
+
+    def __init__(self, store: Store):
+        self._store = store
+        self._results: OrderedDict[str, RunResult] = OrderedDict()
+        self._full_runs: OrderedDict[str, Run] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def result(self, run_id: str) -> RunResult | None:
+        """A finished run that is still in memory."""
+        with self._lock:
+            if result := self._results.get(run_id):
+                self._results.move_to_end(run_id)
+            return result
+
+    def full_run(self, run_id: str) -> Run | None:
+        """The pass of a run with all hook points that the Lab reads; only the latest few are kept."""
+        with self._lock:
+            if run := self._full_runs.get(run_id):
+                self._full_runs.move_to_end(run_id)
+            return run
+
+    def complete(self, run_id: str) -> RunResult | None:
+        """A result of which nothing has been dropped, so that the run need not be repeated."""
+        return self.result(run_id) if self.full_run(run_id) else None
+
+    def spec(self, run_id: str) -> RunSpec | None:
+        """What a run was, from memory or the store; None when neither knows it."""
+        result = self.result(run_id)
+        return result.spec if result else self._store.get(run_id)
+
+    def images(self, spec: RunSpec) -> tuple[list[Upload], int]:
+        """The images of a run that are still stored, and how many are not."""
+        files = [file for sha in spec.images if (file := self._store.image(sha))]
+        return [accept(*file) for file in files], len(spec.images) - len(files)
+
+    def register(self, spec: RunSpec, images: Sequence[Upload]) -> None:
+        """From now on the id brings the run back, whether it comes to its end or not."""
+        self._store.put(spec, {image.sha: (image.name, image.data) for image in images})
+
+    def add(self, result: RunResult, full_run: Run) -> None:
+        """Keep what came out; the oldest results and passes go first."""
+        with self._lock:
+            self._results[result.id], self._full_runs[result.id] = result, full_run
+            while len(self._results) > RESULTS:
+                self._results.popitem(last=False)
+            while sum(run.length for run in self._full_runs.values()) > FULL_RUN_TOKENS:
+                self._full_runs.popitem(last=False)

@@ -52,13 +52,26 @@ inline bits lane_numbers() {
     return lane;
 }
 
+// Lane l is lane index[l] of a, or lane index[l] - W of b. Clang has no such builtin with indices that are no constants;
+// it finds the instruction by itself where the loop around is unrolled.
+inline lanes shuffle(const lanes &a, const lanes &b, const bits &index) {
+#if defined(__clang__)
+    lanes x;
+#pragma clang loop unroll(full)
+    for (int l = 0; l < W; l++) x[l] = index[l] < W ? a[index[l] & (W - 1)] : b[index[l] & (W - 1)];
+    return x;
+#else
+    return __builtin_shuffle(a, b, index);
+#endif
+}
+
 // Lane l of the result is the sum over all lanes of x[l]: halves are swapped and added, W vectors at once.
 inline lanes sums(lanes *x) {
     const bits lane = lane_numbers();
     for (int half = W / 2; half; half /= 2) {
         const bits own = (lane & half) ? lane + W : lane, other = own ^ half;
         for (int i = 0; i < half; i++)
-            x[i] = __builtin_shuffle(x[i], x[i + half], own) + __builtin_shuffle(x[i], x[i + half], other);
+            x[i] = shuffle(x[i], x[i + half], own) + shuffle(x[i], x[i + half], other);
     }
     return x[0];
 }
@@ -71,8 +84,8 @@ inline void transpose(lanes *x) {
         for (int i = 0; i < W; i++)
             if (!(i & half)) {
                 const lanes a = x[i], b = x[i + half];
-                x[i] = __builtin_shuffle(a, b, low);
-                x[i + half] = __builtin_shuffle(a, b, high);
+                x[i] = shuffle(a, b, low);
+                x[i + half] = shuffle(a, b, high);
             }
     }
 }

@@ -75,11 +75,14 @@ def dock(session: RunSession) -> Dock:
         models=[[name, label(session, name)] for name in session.runner.names],
         examples=[{"name": e.name, "href": e.link, "place": e.place, "look": e.look} for e in examples()],
         samples=[list(item) for item in SAMPLES.items()],
-        **{name: value for read in READ.values() for name, value in read(session).items()},
+        **_progress(session),
+        **_result(session),
+        **_images(session),
         **_token(state),
     )
-    for row, read in READ.items():
-        session.follow(row, lambda *_, read=read: shown.param.update(**read(session)))
+    session.follow("dock.progress", lambda *_: shown.param.update(**_progress(session)))
+    session.follow("dock.result", lambda *_: shown.param.update(**_result(session)))
+    session.follow("dock.images", lambda *_: shown.param.update(**_images(session)))
     state.follow("dock.token", lambda *_: shown.param.update(**_token(state)))
     if pn.state.curdoc is not None:
         pn.state.on_session_destroyed(lambda _context: session.leave())
@@ -135,10 +138,6 @@ def _images(session: RunSession) -> dict:
             }
         )
     return {"images": shown, "blind": "" if vit else f"{session.model} has no vision tower"}
-
-
-# what is read of the session, by the row of the table whose change asks for it
-READ = {"dock.progress": _progress, "dock.result": _result, "dock.images": _images}
 
 
 def result(run: RunResult) -> dict:

@@ -7,60 +7,61 @@ from k3scope.app.runs.run_session import RunSession
 from k3scope.model.interventions.intervention import Intervention, dumps, loads
 
 
-def intervention_panel(session: RunSession) -> InterventionForm:
-    """The form of a visitor."""
-    undo: list[str] = []  # lists of interventions before each step, as canonical JSON
+class InterventionPanel:
+    """The form of a visitor, kept in step with the run on show."""
 
-    def run_with(interventions: tuple[Intervention, ...], undoable: bool = True) -> None:
-        if session.busy:
-            return
-        spec = session.result.spec
-        if undoable:
-            undo.append(spec.interventions)
-        canonical = dumps(interventions) if interventions else ""
-        session.start(spec.model, spec.prompt, canonical, Continuation(spec.generated_ids))
-        form.undoable = bool(undo)
+    def __init__(self, session: RunSession):
+        self._session = session
+        self._undo: list[str] = []  # lists of interventions before each step, as canonical JSON
+        self.form = InterventionForm(self._on_message)
+        session.follow("lab.interventions", self._show)
+        self._show()
 
-    def on_message(data: dict) -> None:
-        now = session.result.interventions
-        form.problem = ""
+    def _on_message(self, data: dict) -> None:
+        now = self._session.result.interventions
+        self.form.problem = ""
         match data:
             case {"add": dict(fields)}:
-                add(now, fields)
+                self._add(now, fields)
             case {"remove": int(index)} if 0 <= index < len(now):
-                run_with(now[:index] + now[index + 1 :])
+                self._run_with(now[:index] + now[index + 1 :])
             case {"clear": True} if now:
-                run_with(())
-            case {"undo": True} if undo:
-                run_with(loads(undo.pop()), undoable=False)
+                self._run_with(())
+            case {"undo": True} if self._undo:
+                self._run_with(loads(self._undo.pop()), undoable=False)
 
-    def add(now: tuple[Intervention, ...], fields: dict) -> None:
-        result = session.result
+    def _add(self, now: tuple[Intervention, ...], fields: dict) -> None:
+        result = self._session.result
         try:
             interventions = (*now, intervention_form.read(fields))
-            session.runner.check(result.spec.model, len(result.tokens), interventions)
+            self._session.runner.check(result.spec.model, len(result.tokens), interventions)
         except ValueError as error:
-            form.problem = str(error)
+            self.form.problem = str(error)
             return
-        run_with(interventions)
+        self._run_with(interventions)
 
-    def show(*_) -> None:
-        result = session.result
+    def _run_with(self, interventions: tuple[Intervention, ...], undoable: bool = True) -> None:
+        if self._session.busy:
+            return
+        spec = self._session.result.spec
+        if undoable:
+            self._undo.append(spec.interventions)
+        canonical = dumps(interventions) if interventions else ""
+        self._session.start(spec.model, spec.prompt, canonical, Continuation(spec.generated_ids))
+        self.form.undoable = bool(self._undo)
+
+    def _show(self, *_) -> None:
+        result = self._session.result
         if result is None:
             return
         sources = [
             [other.id, other.spec.prompt[:40] or "(empty)"]
-            for other in session.history
+            for other in self._session.history
             if other.spec.model == result.spec.model and not other.images and not other.interventions
         ]
-        form.param.update(
+        self.form.param.update(
             options=intervention_form.options(result.config),
             interventions=[str(intervention) for intervention in result.interventions],
             runs=sources,
-            undoable=bool(undo),
+            undoable=bool(self._undo),
         )
-
-    form = InterventionForm(on_message)
-    session.follow("lab.interventions", show)
-    show()
-    return form

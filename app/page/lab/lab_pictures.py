@@ -13,7 +13,7 @@ from k3scope.app.page.lab import continuation_panel, lab_text, linked_cursor
 from k3scope.app.page.lab.baseline_menu import comparable, name_of_baseline
 from k3scope.app.page.lab.components import SelectionBar, TokenStrip
 from k3scope.app.page.lab.image_views import images
-from k3scope.app.page.lab.intervention_panel import intervention_panel
+from k3scope.app.page.lab.intervention_panel import InterventionPanel
 from k3scope.app.page.lab.lab_messages import on_message, on_tap
 from k3scope.app.page.lab.lab_snapshot import LabSnapshot, marks, picture_of, text_of
 from k3scope.app.page.lab.plot_pane import PlotPane
@@ -46,7 +46,7 @@ class LabPictures:
         self._bar = SelectionBar(self._on_message, views=TITLES)
         self._strip = TokenStrip(self._on_message)
         session.follow("lab.busy", lambda event: setattr(self._strip, "busy", event.new))
-        self._form = intervention_panel(session)
+        self._form = InterventionPanel(session).form
         self._text = pn.pane.HTML(stylesheets=[styles("lab")], sizing_mode="stretch_width", margin=(4, 0))
         most = max(len(view.slots) for view in VIEWS.values())
         self._panes = [PlotPane(self._state, partial(self._choose, i), self._on_tap) for i in range(most)]

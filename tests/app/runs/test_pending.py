@@ -152,7 +152,7 @@ def test_a_job_stops_when_the_last_one_leaves(gate, store):
     gate.set()
     guests[1].settle()
     assert guests[1].session.result.spec.prompt == "together"
-    assert guests[0].session.run is None
+    assert guests[0].session.result is None
 
 
 def test_a_long_prompt_and_its_image_come_back_after_a_restart_in_the_middle(gate, store):

@@ -1,4 +1,4 @@
-"""The table of who follows which field is what the code does: nothing subscribes beside it, no row is idle."""
+"""The table of who follows which field is what the code does: nothing subscribes beside it, no row idles."""
 
 import ast
 from collections import Counter, defaultdict
@@ -24,8 +24,8 @@ APP = Path(__file__).parents[3] / "app"
 READ_ONLY = {"history", "prompt"}  # fields of the session that are read when others change
 NEW = {  # another value for each field of the state
     "model": "k3-tiny", "view": "lab", "select": "kda", "part": "weight", "open": [], "layer": 4,
-    "phase": "decode", "types": True, "B": 2, "T": 5, "run_model": "k3-tiny", "weights": "ab12", "prompt": "x",
-    "generated_ids": [7], "run_id": "abcdefgh2345", "interventions": "[]", "baseline": "plain",
+    "phase": "decode", "types": True, "B": 2, "T": 5, "run_model": "k3-tiny", "weights": "ab12",
+    "prompt": "x", "generated_ids": [7], "run_id": "abcdefgh2345", "interventions": "[]", "baseline": "plain",
     "lab_view": "routing", "plots": ["a"], "tab": "code", "token": 1, "head": 1, "compare": "k3-tiny",
     "cost_point": "1,1,decode,fp8,bf16,h200,1", "detail_level": "line", "tour": 2, "camera": "1,2,0.5",
     "pending": {"prompt": "x"}, "dark": True, "problems": ["x"], "layer_rows": object(), "notice": "x",

@@ -102,6 +102,7 @@ def serve(options: ServerOptions, store: Store) -> None:
                 (card_page.PATH, card_page.CardHandler),
             ],
             show=options.show,
+            verbose=False,  # Panel would print the address once more
             title="k3scope",
             compress_response=True,
         )

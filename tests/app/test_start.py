@@ -1,8 +1,12 @@
 """How fast the command line answers: help and typos without torch, counts without its compiler."""
 
 import resource
+import socket
 import subprocess
 import sys
+import time
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 
@@ -116,3 +120,32 @@ def test_a_name_near_to_nothing_gets_no_suggestion():
 
 def test_the_beginning_of_an_option_is_enough():
     assert '"vision_params"' in k3scope("params", "k3-tiny", "--form", "json").stdout
+
+
+def wait_for(address: str) -> None:
+    """Until it answers: the address is printed just before."""
+    for _ in range(100):
+        try:
+            return urlopen(address, timeout=60).close()
+        except URLError:
+            time.sleep(0.1)
+    raise TimeoutError(address)
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_server_prints_its_address_once(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-u", "-m", "k3scope", "serve", "--no-open", "--port", str(port)]
+    command += ["--store", str(tmp_path / "runs.sqlite")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        try:
+            first = server.stdout.readline()
+            wait_for(first.split()[-1])
+        finally:
+            server.terminate()
+        rest = server.stdout.read()
+    assert first == f"k3scope at http://localhost:{port}/\n"
+    assert "http" not in rest

@@ -1,7 +1,7 @@
 """Compile every Triton kernel for GPUs that are not here, and print what each needs as JSON.
 
 A process of its own: the interpreter's switch must be off when the kernels are imported. `aot.py 0/2` does
-every second kernel.
+every second kernel, `aot.py 0/1 sm_90` one architecture.
 """
 
 import json
@@ -144,10 +144,11 @@ def _amd(code: str) -> dict[str, int]:
     }
 
 
-def main(part: int, parts: int) -> None:
+def main(share: str = "0/1", *names: str) -> None:
+    part, parts = map(int, share.split("/"))
     result = {"triton": triton.__version__}
     for name, job in list(jobs().items())[part::parts]:
-        result[name] = {arch: compile_one(*job, target) for arch, target in TARGETS.items()}
+        result[name] = {arch: compile_one(*job, TARGETS[arch]) for arch in names or TARGETS}
     print("{" + ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in result.items()) + "}")
 
 
@@ -159,4 +160,4 @@ def _lines(value) -> str:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1].split("/"))) if len(sys.argv) > 1 else main(0, 1)
+    main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""The C++ kernels built by every compiler that is here, for every level of this processor; its own tests again."""
+"""The C++ kernels built by every compiler here for every level of this processor: their tests again."""
 
 import os
 import shutil

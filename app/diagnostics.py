@@ -19,7 +19,7 @@ PACKAGES = ("k3scope", "torch", "panel", "bokeh", "triton")
 
 
 def report() -> dict[str, dict]:
-    """Group -> name -> what was found; every value is looked up now."""
+    """Group -> name -> value; every value is looked up now."""
     return {
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "machine": {
@@ -50,12 +50,12 @@ def _kernel(operator: str) -> str:
     trouble = native.trouble(operator)
     if path == "torch" and trouble:
         return f"{path}: {trouble.strip().splitlines()[-1]}"
-    asked = dispatch.override()
-    return f"{path} (K3SCOPE_KERNELS={asked})" if asked else path
+    override = dispatch.override()
+    return f"{path} (K3SCOPE_KERNELS={override})" if override else path
 
 
 def _model(name: str) -> dict[str, str]:
-    """What is at hand of a model; where its owner keeps it is not told."""
+    """What is at hand of a model; the path where its owner keeps it is left out."""
     config, why = config_of(name), models.lacks(name)
     return {
         "layers": f"{config.layers} layers",
@@ -75,7 +75,7 @@ def _weights(name: str) -> str:
 
 def _tokenizer(name: str, vocab: int) -> str:
     try:
-        found = tokenizer_of(name, vocab)
+        tokenizer = tokenizer_of(name, vocab)
     except ValueError:
         return "none"
-    return f"{type(found).__name__}, {found.vocab:,} ids"
+    return f"{type(tokenizer).__name__}, {tokenizer.vocab:,} ids"

@@ -11,9 +11,8 @@ from k3scope.app.runs.uploads import Upload, accept
 from k3scope.model.runs.run import Run
 
 RESULTS = 48  # in memory, about 1 MB each at most
-FULL_RUN_TOKENS = (
-    4096  # of the passes that are kept with all points, 65 KB each: enough to compare two long ones
-)
+# Tokens of the passes that are kept with all points, 65 KB each: two of the longest prompts can be compared.
+FULL_RUN_TOKENS = 4096
 
 
 class ResultCache:

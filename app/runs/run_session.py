@@ -292,5 +292,5 @@ class RunSession(Attachments):
     def _requested_model(self, spec: RunSpec | None = None) -> str:
         """The model that the link ran, by name or by run, else the one it draws, else the first that runs."""
         run_model = self.state.run_model or (spec.model if spec else "")
-        wanted = (run_model or self.state.model, self.runner.names[0])
-        return next(name for name in wanted if name in self.runner.names)
+        candidates = (run_model or self.state.model, self.runner.names[0])
+        return next(name for name in candidates if name in self.runner.names)

@@ -71,7 +71,7 @@ PLANTED = {
 }
 MORE_PLANTED = [
     ("upward_imports", {"app/link/a.py": "import k3scope.app.page.kit.b", "app/page/kit/b.py": ""}),
-    ("upward_imports", {"app/runs/a.py": "from k3scope.app.page.kit import b", "app/page/kit/b.py": ""}),
+    ("upward_imports", {HIGH: "from k3scope.app.page.kit import b", "app/page/kit/b.py": ""}),
     (
         "upward_imports",
         {"diagrams/facts/a.py": "from k3scope.diagrams.cost import b", "diagrams/cost/b.py": ""},

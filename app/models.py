@@ -65,7 +65,7 @@ def lacks(name: str) -> str:
 
 
 def without_path(name: str, text: str) -> str:
-    """A sentence for visitors: where the owner of this machine keeps a model is not told."""
+    """A sentence for visitors, without the path of a model on this machine."""
     if name not in REGISTERED:
         return text
     return text.replace(f"{REGISTERED[name].path}: ", "").replace(str(REGISTERED[name].path), name)

@@ -55,10 +55,12 @@ def test_help_and_typos_are_answered_at_once(argv):
     assert is_within(ANSWER, *argv)
 
 
+@pytest.mark.slow
 def test_the_release_is_counted_in_seconds():
     assert is_within(COUNT, "params", "kimi-k3")
 
 
+@pytest.mark.slow
 def test_counting_leaves_the_compiler_of_torch_alone():
     code = "import sys\nfrom k3scope import meta\nmeta('kimi-k3')\nprint('torch._dynamo' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).stdout == b"False\n"

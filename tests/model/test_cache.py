@@ -63,6 +63,7 @@ def test_the_cache_holds_what_the_release_keeps(tiny):
     assert cache.cache_bytes == 4 * numbers
 
 
+@pytest.mark.slow
 def test_a_cache_of_the_released_model_has_the_known_size(full):
     cache = full.new_cache()
     full(torch.zeros(1, 2, dtype=torch.long, device="meta"), cache)

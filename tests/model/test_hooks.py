@@ -28,6 +28,7 @@ def test_every_probe_fires(tiny):
     assert {n for n, m in tiny.named_modules() if isinstance(m, Probe)} <= values.keys()
 
 
+@pytest.mark.slow
 def test_two_threads_on_one_model_never_mix(tiny):
     ids = [prompt(1), prompt(2)]
     alone = [trace(tiny, i).values for i in ids]

@@ -34,6 +34,7 @@ def pytest_collection_modifyitems(items):
     """A browser on a busy machine misses a deadline now and then: what fails three times in a row fails."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.flaky(reruns=2))
 
 

@@ -29,6 +29,7 @@ def resident() -> int:
         return int(file.read().split()[1]) * 4096
 
 
+@pytest.mark.slow
 def test_ten_visitors_at_once_see_only_their_own_runs(runner):
     visitors = [Visitor(runner) for _ in range(10)]
     prompts = [[f"visitor {n}, run {i}, {'xyz'[i % 3] * n}" for i in range(3)] for n in range(10)]
@@ -55,6 +56,7 @@ def test_ten_visitors_at_once_see_only_their_own_runs(runner):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.slow
 def test_a_hundred_runs_leave_memory_and_hooks_as_they_were(runner, monkeypatch):
     monkeypatch.setattr("k3scope.app.runs.result_cache.RESULTS", 8)
     monkeypatch.setattr("k3scope.app.runs.result_cache.FULL_RUN_TOKENS", 8 * 16)

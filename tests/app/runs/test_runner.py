@@ -133,7 +133,7 @@ def test_cancel_ends_a_running_pass_and_the_next_one_works(monkeypatch):
 
 
 def test_a_cancelled_job_in_line_never_starts(monkeypatch):
-    slow(monkeypatch, 0.005)
+    slow(monkeypatch, 0.0005)
     runner = Runner()
     first, second = runner.submit("k3-random", "first"), runner.submit("k3-random", "second")
     second.cancel()
@@ -144,7 +144,7 @@ def test_a_cancelled_job_in_line_never_starts(monkeypatch):
 
 
 def test_the_line_is_bounded(monkeypatch):
-    slow(monkeypatch, 0.005)
+    slow(monkeypatch, 0.0005)
     runner = Runner()
     jobs = [runner.submit("k3-random", f"{i}") for i in range(LONGEST)]
     with pytest.raises(ValueError, match="already wait"):

@@ -107,18 +107,17 @@ def test_every_advertised_point_fires(measured, blocks, block_id):
         assert set(points(live, block, path)) <= values.keys()
 
 
-@pytest.fixture(scope="module")
-def counted(tiny, full, clip):
-    """FLOPs per module, measured at four texts and two clips."""
+@pytest.fixture(scope="module", params=["tiny", pytest.param("full", marks=pytest.mark.slow)])
+def counted(request, clip):
+    """A model and its FLOPs per module, measured at two texts and a clip."""
+    live = request.getfixturevalue(request.param)
+    device = next(live.parameters()).device
     counts = []
-    for live, device, shapes in ((tiny, "cpu", [(1, 1), (2, 9)]), (full, "meta", [(1, 3), (2, 17)])):
-        for B, T in shapes:
-            ids = torch.zeros(B, T, dtype=torch.long, device=device)
-            point = {"B": B, "T": T, "N": 0, "M": 0}
-            counts.append((live, point, *flops(lambda live=live, ids=ids: live(ids))))
-        see = lambda live=live: live.mm_projector(live.vision_tower(clip(live)))  # noqa: E731
-        counts.append((live, {"B": 0, "T": 0} | clip.sizes, *flops(see)))
-    return counts
+    for B, T in ((1, 1), (2, 9)) if request.param == "tiny" else ((1, 3), (2, 17)):
+        ids = torch.zeros(B, T, dtype=torch.long, device=device)
+        counts.append(({"B": B, "T": T, "N": 0, "M": 0}, *flops(lambda ids=ids: live(ids))))
+    see = lambda: live.mm_projector(live.vision_tower(clip(live)))  # noqa: E731
+    return live, [*counts, ({"B": 0, "T": 0} | clip.sizes, *flops(see))]
 
 
 ROOTS = {"KimiK3.": "", "VisionTower": "vision_tower", "Projector": "mm_projector"}
@@ -147,7 +146,8 @@ def owning_modules(live: KimiK3, block, path: str) -> set[str]:
 @pytest.mark.parametrize("block_id", LEAVES)
 def test_flop_formulas_equal_the_counter(counted, blocks, block_id):
     block = blocks[block_id]
-    for live, point, table, _ in counted:
+    live, counts = counted
+    for point, table, _ in counts:
         expected = formula.evaluate(block.flops, live.config.sizes() | point)
         for path in instances(live, block):
             own = owning_modules(live, block, path)
@@ -156,7 +156,8 @@ def test_flop_formulas_equal_the_counter(counted, blocks, block_id):
 
 
 def test_flops_of_the_blocks_are_all_flops(counted, blocks):
-    for live, point, _, total in counted:
+    live, counts = counted
+    for point, _, total in counts:
         sizes = live.config.sizes() | point
         leaves = [blocks[i] for i in LEAVES]
         assert sum(formula.evaluate(b.flops, sizes) * len(instances(live, b)) for b in leaves) == total

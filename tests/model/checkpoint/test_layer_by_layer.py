@@ -114,6 +114,7 @@ def test_trace_of_a_partial_folder_writes_its_layers(partial, whole, tmp_path, c
     assert "logits" not in result
 
 
+@pytest.mark.slow
 def test_an_index_of_the_whole_release_opens_with_one_shard_of_it(full, tmp_path):
     """497,220 names, of which only one norm of layer 3 is here."""
     layout = Layout(full, full.config)
@@ -148,6 +149,7 @@ print(status("VmHWM") - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the high-water mark of memory from /proc")
+@pytest.mark.slow
 def test_memory_is_bounded_by_what_is_used(tmp_path):
     c = replace(K3_TINY, experts=64, latent=256, expert_dim=256, kinds=("kda",) * 5 + ("mla",) * 3)
     save_pretrained(random_model(c), tmp_path, torch.bfloat16)

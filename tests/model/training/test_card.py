@@ -27,6 +27,7 @@ def test_the_measurements_are_of_every_domain_it_was_trained_on(name):
 
 
 @pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.slow
 def test_a_sample_came_as_the_card_has_it(name):
     prompt, text = json.loads((TRAINED[name] / "measurements.json").read_text())["samples"][0]
     model = load(name)

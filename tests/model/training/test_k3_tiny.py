@@ -60,6 +60,7 @@ def test_it_predicts_stories_it_has_not_seen(trained, tokenizer):
     assert bits < STORY_BITS
 
 
+@pytest.mark.slow
 def test_the_domain_tells_which_experts_work(trained, windows):
     measured = interpretability.experts(trained, windows)
     untrained = interpretability.experts(
@@ -93,6 +94,7 @@ def test_plain_english_from_elsewhere_costs_what_the_card_states(trained, tokeni
     assert result["model"] == pytest.approx(stored["narrative"]["model"], abs=0.01)
 
 
+@pytest.mark.slow
 def test_repeats_are_copied_and_keys_looked_up(trained, tokenizer, stored):
     first, second, third = interpretability.induction(trained, tokenizer, interpretability.nonsense)[
         "nats_by_copy"
@@ -107,6 +109,7 @@ def test_code_that_was_held_out_costs_less_than_the_goal(stored):
     assert stored["text"]["code"]["model"] < CODE_BITS
 
 
+@pytest.mark.slow
 def test_a_mix_that_reads_all_alike_costs_what_the_card_states(trained, windows):
     costs = interpretability.evened(trained, windows["story"])
     assert max(costs, key=costs.get) == "output_attn_res"
@@ -120,6 +123,7 @@ def test_a_head_of_the_full_attention_looks_at_the_answer(trained, tokenizer, st
     assert result["best_head"] > 6 * result["chance"]
 
 
+@pytest.mark.slow
 def test_the_first_layers_wipe_their_memory_where_a_document_begins(trained, tokenizer, windows):
     wiped = interpretability.resets(trained, tokenizer, windows)
     assert all(wiped[layer]["[BOS]"] > 2 for layer in ("0", "1", "2", "4"))

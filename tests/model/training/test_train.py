@@ -74,6 +74,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(trained, counting, tmp_path):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5, msg=name)
 
 
+@pytest.mark.slow
 def test_balancing_keeps_every_expert_in_use(counting, tmp_path):
     t = trainer(counting, tmp_path, steps=60)
     gate = next(iter(t.gates.values()))
@@ -138,6 +139,7 @@ workers.leave()
 """
 
 
+@pytest.mark.slow
 def test_two_processes_average_add_agree_and_take_turns(tmp_path):
     command = [sys.executable, "-c", EXCHANGE]
     runs = [

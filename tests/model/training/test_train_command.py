@@ -96,6 +96,7 @@ def test_a_finished_run_without_weights_gets_them(train, tmp_path):
     assert (tmp_path / "out" / "weights" / "model.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_the_same_from_goes_on_and_another_is_refused(train, tmp_path, capsys):
     first = tmp_path / "first" / "weights"
     train("--out", first.parent)

@@ -7,7 +7,8 @@ from urllib.parse import quote
 import yaml
 
 from k3scope.app.lab.lab_views import VIEWS
-from k3scope.app.link import query as link
+from k3scope.app.link import query
+from k3scope.app.link.fields import DEFAULTS, LinkTargets
 from k3scope.assets import ROOT
 from k3scope.model.presets import DRAWN
 
@@ -39,17 +40,17 @@ class Example:
     @cached_property
     def values(self) -> dict:
         """Fields of the state that show it. ValueError when `at` cannot be read."""
-        known = link.Known(models=DRAWN)
-        piece = f"view=lab&{self.at}&with={self.model}&prompt={quote(self.prompt)}"
-        found = link.changes(piece, known, dict(link.DEFAULTS))
-        if problems := found.pop("problems"):
+        targets = LinkTargets(models=DRAWN)
+        update = f"view=lab&{self.at}&with={self.model}&prompt={quote(self.prompt)}"
+        values = query.parse_update(update, targets, DEFAULTS)
+        if problems := values.pop("problems"):
             raise ValueError(f"{self.name}: {problems[0]}")
-        plain = {name: link.DEFAULTS[name] for name in _PLAIN}
-        return {name: [] if value == () else value for name, value in plain.items()} | found
+        plain = {name: DEFAULTS[name] for name in _PLAIN}
+        return {name: [] if value == () else value for name, value in plain.items()} | values
 
     @property
     def link(self) -> str:
-        return link.format(self.values)
+        return query.format(self.values)
 
     @property
     def place(self) -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import param
 
-from k3scope.app.link.query import DEFAULTS
+from k3scope.app.link.fields import DEFAULTS
 
 STEP = ("phase", "B", "T", "types")  # what shapes are shown for
 STATE: dict[str, tuple[str, ...]] = {

@@ -4,12 +4,12 @@ from typing import ClassVar
 
 import param
 
-from k3scope.app.link import followers, query
+from k3scope.app.link import fields, followers
 from k3scope.diagrams.spec.shapes import MOST, PHASES, Step
 
 
 def _default(key: str):
-    return query.DEFAULTS[key]
+    return fields.DEFAULTS[key]
 
 
 class State(followers.Followed):
@@ -18,7 +18,7 @@ class State(followers.Followed):
     followers: ClassVar = followers.STATE
 
     model = param.String(_default("model"), doc="name of the model that is drawn")
-    view = param.Selector(default=_default("view"), objects=list(query.VIEWS), doc="tab of the stage")
+    view = param.Selector(default=_default("view"), objects=list(fields.VIEWS), doc="tab of the stage")
     select = param.String(_default("select"), doc="id of the selected block")
     part = param.String(_default("part"), doc="a tensor, operation or arrow of the selected block")
     open = param.List(list(_default("open")), item_type=str, doc="ids of the groups that are open")
@@ -46,13 +46,13 @@ class State(followers.Followed):
         _default("lab_view"), doc="view of the Lab, and its layer where that is not `layer`"
     )
     plots = param.List(list(_default("plots")), item_type=str, doc="pictures chosen in the Lab, by key")
-    tab = param.Selector(default=_default("tab"), objects=list(query.TABS), doc="tab of the inspector")
+    tab = param.Selector(default=_default("tab"), objects=list(fields.TABS), doc="tab of the inspector")
     token = param.Integer(_default("token"), allow_None=True, doc="index of the chosen token")
     head = param.Integer(_default("head"), allow_None=True, doc="index of the chosen head")
     compare = param.String(_default("compare"), doc="name of the model compared with")
     cost_point = param.String(_default("cost_point"), doc="the point that the Cost view is at")
     detail_level = param.Selector(
-        default=_default("detail_level"), objects=list(query.DEPTHS), doc="depth of the text"
+        default=_default("detail_level"), objects=list(fields.DETAIL_LEVELS), doc="depth of the text"
     )
     tour = param.Integer(_default("tour"), allow_None=True, doc="stop of the guided tour, from 1; None: off")
 
@@ -68,7 +68,7 @@ class State(followers.Followed):
 
     def linked(self) -> dict:
         """The fields that make up the link."""
-        return {name: getattr(self, name) for name in query.DEFAULTS}
+        return {name: getattr(self, name) for name in fields.DEFAULTS}
 
     @property
     def step(self) -> Step:

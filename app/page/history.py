@@ -3,6 +3,7 @@
 import param
 
 from k3scope.app.link import query
+from k3scope.app.link.fields import LinkTargets
 from k3scope.app.link.state import State
 from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
@@ -43,23 +44,27 @@ class Address:
     While a run is on its way the address says what it will be, so that a reload brings it back. That lies
     over the entry that is there: only when the run has ended it becomes an entry of its own, and the one
     before is what it was.
+
+    An address that was opened stays as it was written until the view changes: a link without `v` gets none.
     """
 
-    def __init__(self, state: State, known: query.Known, search: str):
-        self._state, self._known = state, known
+    def __init__(self, state: State, targets: LinkTargets, search: str):
+        self._state, self._targets = state, targets
         self._arriving = False
         self._unknown: tuple[str, ...] = ()
+        self._opened: tuple[str, str] | None = None  # the link of the state that was read, and as written
         self.component = UrlState(on_arrival=self.read)
         self.read(search)
         state.follow("history", self._write)
 
     def read(self, search: str) -> None:
         """Take over what a link says; the address itself stays as it is."""
-        found = query.parse(search, self._known)
-        self._unknown = found.unknown
+        link = query.parse(search, self._targets)
+        self._unknown = link.unknown
+        self._opened = None if link.problems else (self._format(link.values), search)
         self._arriving = True
         try:
-            self._state.param.update(problems=list(found.problems), **found.values)
+            self._state.param.update(problems=list(link.problems), **link.values)
         finally:
             self._arriving = False
         if self._state.pending:
@@ -69,10 +74,13 @@ class Address:
         if self._arriving:
             return
         values = self._state.linked()
-        search, bare = self._search(values | self._state.pending), self._search(values)
-        self.component.write(search, bare, any(map(_is_step, events)))
+        search, bare = self._format(values | self._state.pending), self._format(values)
+        if self._opened and self._opened[0] != bare:
+            self._opened = None
+        written = dict([self._opened]) if self._opened else {}
+        self.component.write(written.get(search, search), written.get(bare, bare), any(map(_is_step, events)))
 
-    def _search(self, values: dict) -> str:
+    def _format(self, values: dict) -> str:
         return query.format(query.shareable(values), self._unknown)
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 import panel as pn
 
 from k3scope.app import models
-from k3scope.app.link import query
+from k3scope.app.link.fields import LinkTargets
 from k3scope.app.link.state import State
 from k3scope.app.models import title
 from k3scope.app.page.architecture import controls
@@ -28,44 +28,44 @@ from k3scope.diagrams.scene import details
 from k3scope.diagrams.spec import block_spec
 
 
-def known() -> query.Known:
-    """What a link may name."""
+def link_targets() -> LinkTargets:
+    """What a link targets name."""
     names = models.drawn()
-    return query.Known(
+    return LinkTargets(
         models=names,
         blocks={name: frozenset(Facts.of(name).blocks) for name in names},
         groups=frozenset(block_spec.groups()),
         layers={name: Facts.of(name).config.layers for name in names},
         compared=models.compared(),
-        part=lambda model, block, part: details.detail(Facts.of(model), block, part) is not None,
+        has_part=lambda model, block, part: details.detail(Facts.of(model), block, part) is not None,
     )
 
 
 def visit(search: str) -> tuple[State, Address]:
     """The state that a link asks for, and the address that follows it."""
     state = State()
-    return state, Address(state, known(), search)
+    return state, Address(state, link_targets(), search)
 
 
 @lru_cache(maxsize=64)
 def opening(search: str) -> str:
     """The page of a link down to where the session's half begins: drawing, details, all that is in sight."""
     state, _ = visit(search)
-    may = known()
-    shell = _filled(state, may)
+    targets = link_targets()
+    shell = _filled(state, targets)
     sheets = {"cost": CostView(state), "compare": CompareView(state)}
     return templates.render(
         "page.html",
         now=shell.now,
         slots=shell.shown,
-        models=may.models,
-        titles={name: title(name) for name in may.models},
+        models=targets.models,
+        titles={name: title(name) for name in targets.models},
         tour=tours.first(state.model),
         views=VIEWS,
         tabs=TABS,
         first=first(state),
         drawing=script(),
-        controls=controls.bar(state, may),
+        controls=controls.bar(state, targets),
         sheets={name: (sheet.controls, sheet.results) for name, sheet in sheets.items()},
         colours=theme.drawing_colours(),
     )
@@ -73,8 +73,8 @@ def opening(search: str) -> str:
 
 def page(state: State, address: Address, dock, live, lab) -> pn.Template:
     """The session's half for one visitor; dock, live and lab are viewables built on the same state."""
-    may = known()
-    shell = _filled(state, may)
+    targets = link_targets()
+    shell = _filled(state, targets)
     shell.keep()
     template = pn.Template(templates.template("session.html"))
     places = {"dock": dock, "about-live": live, "stage-lab": lab}
@@ -82,7 +82,7 @@ def page(state: State, address: Address, dock, live, lab) -> pn.Template:
         "shell": shell,
         "address": address.component,
         "diagram": diagram(state),
-        "controls": controls.controls(state, may),
+        "controls": controls.controls(state, targets),
         "cost": CostView(state),
         "compare": CompareView(state),
     }
@@ -93,10 +93,10 @@ def page(state: State, address: Address, dock, live, lab) -> pn.Template:
     return template
 
 
-def _filled(state: State, may: query.Known) -> Shell:
+def _filled(state: State, targets: LinkTargets) -> Shell:
     """The fixed places of the page, filled."""
-    shell = Shell(state, may)
-    tours.tour(state, shell, may)  # first: a link with no more than a stop brings its place along
+    shell = Shell(state, targets)
+    tours.tour(state, shell, targets)  # first: a link with no more than a stop brings its place along
     for part in (header, stage, inspector, ledger):
         part(state, shell)
     return shell

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from k3scope.app.link.query import LONGEST_INTERVENTIONS
+from k3scope.app.link.fields import MAX_INTERVENTIONS
 from k3scope.app.models import without_path
 from k3scope.app.runs.continuation import Continuation
 from k3scope.app.runs.forward_pass import LoadedModel, weights_hash
@@ -90,5 +90,5 @@ class RunnableModel:
             sites.check(self.config, intervention)
             if max(intervention.tokens, default=0) >= tokens:
                 raise ValueError(f"{intervention}: the prompt has tokens 0 to {tokens - 1}.")
-        if interventions and len(dumps(interventions)) > LONGEST_INTERVENTIONS:
+        if interventions and len(dumps(interventions)) > MAX_INTERVENTIONS:
             raise ValueError("These are more changes than a link can hold; please remove some.")

@@ -5,7 +5,7 @@ import pytest
 from k3scope.app.examples import Example, example_of, examples
 from k3scope.app.lab.lab_views import VIEWS, Selection, chosen_layer, draw
 from k3scope.app.link import query
-from k3scope.app.page.page import known
+from k3scope.app.page.page import link_targets
 from k3scope.app.runs.runnable_model import TOKEN_LIMIT
 from k3scope.model.interventions.intervention import loads
 from k3scope.model.runs.lab import lab
@@ -22,7 +22,7 @@ def test_there_are_a_dozen_and_they_show_every_view_of_the_lab():
 
 @pytest.mark.parametrize("example", examples(), ids=NAMES)
 def test_its_link_says_the_same_as_one_click(example):
-    found = query.parse(example.link, known())
+    found = query.parse(example.link, link_targets())
     assert not found.problems
     assert {name: found.values[name] for name in example.values} == example.values
     assert found.values["prompt"] == example.prompt

@@ -7,7 +7,8 @@ from functools import partial
 import param
 from panel.custom import JSComponent
 
-from k3scope.app.link import query as link
+from k3scope.app.link.fields import LinkTargets
+from k3scope.app.link.query import parse_update
 from k3scope.app.link.state import State
 from k3scope.app.page.kit.events import dispatch
 from k3scope.app.page.kit.static import scripts
@@ -26,9 +27,9 @@ class Controls(JSComponent):
 
     _esm = scripts("files", "controls")
 
-    def __init__(self, state: State, known: link.Known, **more):
+    def __init__(self, state: State, targets: LinkTargets, **more):
         super().__init__(width=0, height=0, margin=0, **more)
-        self._state, self._known, self._newest = state, known, 0
+        self._state, self._targets, self._newest = state, targets, 0
 
     def _handle_msg(self, data) -> None:
         if isinstance(data, dict) and isinstance(data.get("n"), int):
@@ -50,7 +51,7 @@ class Controls(JSComponent):
 
     def _go(self, wanted: str) -> None:
         """Words of the link, as from `data-go`; what cannot be read is said, and the field set back."""
-        self._state.param.update(**link.changes(wanted, self._known, self._state.linked()))
+        self._state.param.update(**parse_update(wanted, self._targets, self._state.linked()))
         self.step = {**step(self._state), "n": self.step.get("n", 0) + 1}
 
     def _find(self, query: str) -> None:
@@ -89,13 +90,13 @@ def step(state: State) -> dict:
     return {"phase": state.phase, "B": state.B, "T": state.T, "types": state.types}
 
 
-def bar(state: State, known: link.Known) -> str:
+def bar(state: State, targets: LinkTargets) -> str:
     """The controls below the drawing, as HTML."""
-    return render("controls.html", now=step(state), groups=",".join(sorted(known.groups - {"kimi_k3"})))
+    return render("controls.html", now=step(state), groups=",".join(sorted(targets.groups - {"kimi_k3"})))
 
 
-def controls(state: State, known: link.Known) -> Controls:
+def controls(state: State, targets: LinkTargets) -> Controls:
     """The controls of one visitor, kept in step with the state."""
-    made = Controls(state, known, step=step(state))
+    made = Controls(state, targets, step=step(state))
     state.follow("controls", lambda *_: setattr(made, "step", step(state)))
     return made

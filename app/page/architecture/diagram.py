@@ -6,7 +6,7 @@ from hashlib import blake2s
 import param
 from markupsafe import Markup
 
-from k3scope.app.link import query
+from k3scope.app.link import fields
 from k3scope.app.link.state import State
 from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
@@ -118,7 +118,7 @@ def diagram(state: State) -> Diagram:
         dispatch(lambda: state.param.update(select=block, part=part if there else ""))
 
     def moved(event):
-        if query.CAMERA.fullmatch(event.new):
+        if fields.CAMERA.fullmatch(event.new):
             dispatch(lambda: setattr(state, "camera", event.new))
 
     def redraw(*_):

@@ -1,6 +1,7 @@
 """The guided tour: a card under the stage's bar that leads from stop to stop."""
 
 from k3scope.app.link import query
+from k3scope.app.link.fields import LinkTargets
 from k3scope.app.link.state import State
 from k3scope.app.page.kit.shell import Shell
 from k3scope.app.page.kit.templates import render
@@ -13,7 +14,7 @@ def first(model: str) -> str:
     return stop_query(stops(Facts.of(model))[0], 1)
 
 
-def tour(state: State, shell: Shell, known: query.Known) -> None:
+def tour(state: State, shell: Shell, targets: LinkTargets) -> None:
     """Show the card while the tour is on. A link with no more than a stop's number brings its place along."""
 
     def show(*_):
@@ -22,7 +23,7 @@ def tour(state: State, shell: Shell, known: query.Known) -> None:
     if state.tour and not state.select:
         found = stops(Facts.of(state.model))
         at = min(state.tour, len(found))
-        state.param.update(**query.changes(stop_query(found[at - 1], at), known, state.linked()))
+        state.param.update(**query.parse_update(stop_query(found[at - 1], at), targets, state.linked()))
     state.follow("tour", show)
     show()
 

@@ -3,6 +3,7 @@
 import param
 
 from k3scope.app.link import query
+from k3scope.app.link.fields import LinkTargets
 from k3scope.app.link.state import State
 from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
@@ -44,9 +45,9 @@ class Shell(OrderedComponent):
 
     _esm = scripts("shell")
 
-    def __init__(self, state: State, known: query.Known, **more):
+    def __init__(self, state: State, targets: LinkTargets, **more):
         super().__init__(width=0, height=0, margin=0, **more)
-        self._state, self._known = state, known
+        self._state, self._targets = state, targets
         self.shown = dict.fromkeys(SLOTS, "")
         self.param.watch(lambda event: dispatch(lambda: setattr(state, "dark", event.new)), "dark")
         state.follow("shell.notice", lambda event: setattr(self, "said", event.new))
@@ -71,4 +72,4 @@ class Shell(OrderedComponent):
             dispatch(lambda: self._go(wanted))
 
     def _go(self, wanted: str) -> None:
-        self._state.param.update(**query.changes(wanted, self._known, self._state.linked()))
+        self._state.param.update(**query.parse_update(wanted, self._targets, self._state.linked()))

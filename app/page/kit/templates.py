@@ -7,6 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from k3scope.app.link.fields import VERSION, VERSION_KEY
 from k3scope.assets import ROOT, TEMPLATES
 from k3scope.diagrams.spec.format_numbers import short, size
 
@@ -72,4 +73,4 @@ def percent(part: int, whole: int) -> str:
 _environment.filters["needed_first"] = needed_first
 _environment.filters |= {"number": number, "short": short, "size": size, "axes": axes}
 _environment.filters |= {"breakable": breakable, "prose": prose}
-_environment.globals |= {"percent": percent, "asset": asset}
+_environment.globals |= {"percent": percent, "asset": asset, "link_version": f"{VERSION_KEY}={VERSION}"}

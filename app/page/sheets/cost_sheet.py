@@ -5,7 +5,8 @@ from functools import lru_cache
 
 import param
 
-from k3scope.app.link import cost_point as at
+from k3scope.app.link import cost_point
+from k3scope.app.link.cost_point import CostPoint
 from k3scope.app.link.state import State
 from k3scope.app.models import title
 from k3scope.app.page.kit.events import OrderedComponent, dispatch
@@ -22,7 +23,7 @@ class CostView(OrderedComponent):
     """Fills the places of the Cost view in page.html and brings its controls back to the state."""
 
     results = param.String(doc="readings, curves and parts as HTML")
-    at = param.String(at.DEFAULT, doc="what the controls show")
+    at = param.String(cost_point.DEFAULT, doc="what the controls show")
     wrong = param.String(doc="what is wrong with what was typed")
 
     _esm = scripts("cost")
@@ -36,7 +37,10 @@ class CostView(OrderedComponent):
     @property
     def controls(self) -> str:
         return render(
-            "cost_controls.html", at=values(self._state.cost_point), choices=choices(), limits=at.LIMITS
+            "cost_controls.html",
+            at=cost_point.split(self._state.cost_point),
+            choices=choices(),
+            limits=cost_point.LIMITS,
         )
 
     def show(self, *_) -> None:
@@ -52,7 +56,7 @@ class CostView(OrderedComponent):
 
     def _go(self, wanted: str) -> None:
         try:
-            at.read(wanted[:200])
+            cost_point.parse(wanted[:200])
         except ValueError as error:
             self.wrong = f"{error}."
             return
@@ -60,20 +64,16 @@ class CostView(OrderedComponent):
         self._state.cost_point = wanted
 
 
-def values(text: str) -> dict[str, str]:
-    return dict(zip(at.FIELDS, text.split(","), strict=True))
-
-
 def choices() -> dict[str, list[tuple[str, str]]]:
     """What a control offers: its word in the link and on the page."""
-    found = {name: [(word, word) for word in words] for name, words in at.CHOICES.items()}
-    return found | {"device": [(word, device.name) for word, device in at.NAMES.items()]}
+    found = {name: [(word, word) for word in words] for name, words in cost_point.CHOICES.items()}
+    return found | {"device": [(word, device.name) for word, device in cost_point.DEVICE_BY_NAME.items()]}
 
 
 @lru_cache(maxsize=256)
 def results(model: str, text: str) -> str:
     """Everything below the controls."""
-    facts, asked = Facts.of(model), at.read(text)
+    facts, asked = Facts.of(model), cost_point.parse(text)
     point = asked.point
     found = _curve(model, replace(point, context=CONTEXTS[0]))
     parts = cost_parts(facts, point)
@@ -101,7 +101,7 @@ def _curve(model: str, point: Point) -> list[Cost]:
     return roofline.curve(Facts.of(model), point, CONTEXTS)
 
 
-def _caches(facts: Facts, asked: at.At) -> tuple[str, str]:
+def _caches(facts: Facts, asked: CostPoint) -> tuple[str, str]:
     c, point = facts.config, asked.point
     token, state = roofline.latent_bytes_per_token(c), roofline.state_bytes(c, point.conv_state)
     cross = state / token
@@ -117,7 +117,7 @@ def _caches(facts: Facts, asked: at.At) -> tuple[str, str]:
     )
 
 
-def _times(found: list[Cost], asked: at.At) -> tuple[str, str]:
+def _times(found: list[Cost], asked: CostPoint) -> tuple[str, str]:
     device, count = asked.device, asked.count
     bandwidth, peak = device.bytes_per_second * count, device.flops_bf16 * count
     lines = [
@@ -142,7 +142,7 @@ def _bytes(value: float) -> str:
     return f"{value:g} B"
 
 
-def _words(facts: Facts, asked: at.At, context: int, found: Cost) -> tuple[str, str]:
+def _words(facts: Facts, asked: CostPoint, context: int, found: Cost) -> tuple[str, str]:
     """What the two pictures say at one context."""
     c, p, device = facts.config, asked.point, asked.device
     token, state = roofline.latent_bytes_per_token(c), roofline.state_bytes(c, p.conv_state)

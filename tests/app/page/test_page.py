@@ -6,7 +6,7 @@ import re
 from k3scope.app.page.architecture import diagram
 from k3scope.app.page.architecture.header import header
 from k3scope.app.page.kit.shell import AS_IT_IS, Shell
-from k3scope.app.page.page import known, opening, visit
+from k3scope.app.page.page import link_targets, opening, visit
 
 
 def first(search: str) -> dict:
@@ -40,7 +40,7 @@ def test_a_scene_names_the_scene_that_each_toggle_leads_to():
 
 def test_what_the_page_shows_already_is_not_sent_again():
     state, _ = visit("")
-    shell = Shell(state, known())
+    shell = Shell(state, link_targets())
     header(state, shell)
     facts = shell.facts
     shell.keep()

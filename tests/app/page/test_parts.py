@@ -8,13 +8,13 @@ from k3scope.app.page.architecture import controls, diagram, stage
 from k3scope.app.page.architecture.layer_strip import MeasuredLayers
 from k3scope.app.page.inspector import inspector
 from k3scope.app.page.kit import templates, theme
-from k3scope.app.page.page import known, page, visit
+from k3scope.app.page.page import link_targets, page, visit
 from k3scope.app.page.sheets import ledger_sheet
 from k3scope.diagrams.facts import provenance, stack
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.model.measure.layer_rows import LayerRow
 
-MODELS = known().models
+MODELS = link_targets().models
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -143,7 +143,7 @@ def test_a_camera_that_makes_no_sense_stays_out_of_the_link():
 
 def test_a_search_hit_opens_its_groups_and_leaves_a_layer_that_lacks_it():
     state, _ = visit("?layer=42&view=ledger&open=")
-    control = controls.controls(state, known())
+    control = controls.controls(state, link_targets())
     control._handle_msg({"find": "q_b_proj"})
     assert control.found["hits"][0]["block"] == "mla_q_up"
     control._handle_msg({"choose": "mla_q_up"})
@@ -155,7 +155,7 @@ def test_a_search_hit_opens_its_groups_and_leaves_a_layer_that_lacks_it():
 
 def test_of_two_key_presses_that_changed_places_the_later_one_counts():
     state, _ = visit("")
-    control = controls.controls(state, known())
+    control = controls.controls(state, link_targets())
     control._handle_msg({"go": "layer=5", "n": 2})
     control._handle_msg({"go": "layer=4", "n": 1})
     assert state.layer == 5
@@ -163,7 +163,7 @@ def test_of_two_key_presses_that_changed_places_the_later_one_counts():
 
 def test_a_size_that_is_refused_is_said_and_the_field_goes_back():
     state, _ = visit("")
-    control = controls.controls(state, known())
+    control = controls.controls(state, link_targets())
     before = control.step
     control._handle_msg({"go": "B=0"})
     assert state.B == 1

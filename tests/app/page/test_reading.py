@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from k3scope.app.link import query
+from k3scope.app.link import fields, query
 from k3scope.app.page.architecture.tour_card import first, tour
 from k3scope.app.page.inspector import inspector
 from k3scope.app.page.kit import markdown
 from k3scope.app.page.kit.shell import Shell
-from k3scope.app.page.page import known, visit
+from k3scope.app.page.page import link_targets, visit
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.facts.derivation import texts
 from k3scope.diagrams.scene.tour_stops import stop_query, stops
@@ -27,7 +27,9 @@ def test_formulas_keep_their_latex_and_everything_else_is_text():
 
 @pytest.mark.parametrize("block", sorted(texts()))
 def test_the_depths_of_a_block(block):
-    line, engineer, derived = (inspector.overview("kimi-k3", block, depth=depth) for depth in query.DEPTHS)
+    line, engineer, derived = (
+        inspector.overview("kimi-k3", block, depth=depth) for depth in fields.DETAIL_LEVELS
+    )
     assert "<h3>Notes" not in line
     assert "<h3>Evidence" not in line
     assert "<h3>Notes" in engineer
@@ -76,7 +78,7 @@ def test_the_whole_page_has_facts_with_origins_highlights_and_how_to_read():
 def test_every_stop_is_a_link_that_can_be_read(model):
     found = stops(Facts.of(model))
     for number, stop in enumerate(found, 1):
-        read = query.parse(f"model={model}&" + stop_query(stop, number), known())
+        read = query.parse(f"model={model}&" + stop_query(stop, number), link_targets())
         assert not read.problems
         assert read.values["tour"] == number
         assert read.values["select"] == stop.select
@@ -85,8 +87,8 @@ def test_every_stop_is_a_link_that_can_be_read(model):
 
 def test_a_link_with_a_stop_alone_brings_its_place():
     state, _ = visit("?tour=9")
-    shell = Shell(state, known())
-    tour(state, shell, known())
+    shell = Shell(state, link_targets())
+    tour(state, shell, link_targets())
     assert (state.select, state.layer, state.open) == ("mla", 3, ["decoder_layer", "mla"])
     assert "stop 9 of 16" in shell.tour
     state.tour = None
@@ -95,22 +97,22 @@ def test_a_link_with_a_stop_alone_brings_its_place():
 
 def test_a_link_with_a_stop_and_a_block_keeps_the_block():
     state, _ = visit("?tour=9&select=lm_head")
-    tour(state, Shell(state, known()), known())
+    tour(state, Shell(state, link_targets()), link_targets())
     assert state.select == "lm_head"
 
 
 def test_a_stop_beyond_the_last_is_the_last():
     state, _ = visit("?tour=99")
-    shell = Shell(state, known())
-    tour(state, shell, known())
+    shell = Shell(state, link_targets())
+    tour(state, shell, link_targets())
     assert "stop 16 of 16" in shell.tour
     assert first("kimi-k3").endswith("tour=1")
 
 
 def test_a_step_of_the_tour_is_one_change_and_back_undoes_it():
     state, address = visit("?tour=1&select=token_embedding")
-    shell = Shell(state, known())
-    tour(state, shell, known())
+    shell = Shell(state, link_targets())
+    tour(state, shell, link_targets())
     before = address.component.entry
     shell._handle_msg({"go": stop_query(stops(Facts.of("kimi-k3"))[1], 2)})
     assert address.component.entry["n"] == before["n"] + 1
@@ -120,5 +122,5 @@ def test_a_step_of_the_tour_is_one_change_and_back_undoes_it():
 
 def test_every_block_can_be_read_at_every_depth():
     for block in block_spec.blocks():
-        for depth in query.DEPTHS:
+        for depth in fields.DETAIL_LEVELS:
             assert len(inspector.overview("k3-random", block, depth=depth)) > 40

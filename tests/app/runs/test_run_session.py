@@ -3,7 +3,7 @@
 import pytest
 from visitor import Visitor
 
-from k3scope.app.link.query import DEFAULTS
+from k3scope.app.link.fields import DEFAULTS
 from k3scope.app.page.dock.dock import result
 from k3scope.app.page.kit.token_chip import chip
 from k3scope.app.runs.run_spec import RunSpec

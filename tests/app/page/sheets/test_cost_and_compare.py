@@ -8,6 +8,7 @@ import pytest
 
 from k3scope.app.cli import main
 from k3scope.app.link import cost_point, query
+from k3scope.app.link.fields import DEFAULTS, LinkTargets
 from k3scope.app.link.state import State
 from k3scope.app.page.sheets import compare_sheet, cost_sheet
 from k3scope.app.page.sheets.compare_sheet import CompareView
@@ -16,20 +17,20 @@ from k3scope.app.page.sheets.curves import CONTEXTS, Line, chart, tokens
 from k3scope.assets import CONFIGS
 from k3scope.diagrams.facts.block_facts import Facts
 
-KNOWN = query.Known(models=("kimi-k3", "k3-random"), compared=("kimi-k3", "kimi-linear-48b"))
+TARGETS = LinkTargets(models=("kimi-k3", "k3-random"), compared=("kimi-k3", "kimi-linear-48b"))
 OFFICIAL = (CONFIGS / "kimi-k3-0.40b.json").read_text()
 
 
 def test_the_point_survives_the_link():
     text = "1048576,64,prefill,fp8,fp32,b200,8"
-    found = query.parse(query.format(query.DEFAULTS | {"view": "cost", "cost_point": text}), KNOWN)
+    found = query.parse(query.format(DEFAULTS | {"view": "cost", "cost_point": text}), TARGETS)
     assert found.values["cost_point"] == text
     assert found.problems == ()
-    assert cost_point.read(text).device.name == "B200"
+    assert cost_point.parse(text).device.name == "B200"
 
 
 def test_the_default_point_is_not_in_the_link():
-    assert query.format(query.DEFAULTS | {"view": "cost"}) == "?view=cost"
+    assert query.format(DEFAULTS | {"view": "cost"}) == "?view=cost&v=1"
 
 
 @pytest.mark.parametrize(
@@ -47,15 +48,15 @@ def test_the_default_point_is_not_in_the_link():
 )
 def test_a_point_that_cannot_be_read_is_said(text, sentence):
     with pytest.raises(ValueError, match=sentence):
-        cost_point.read(text)
-    found = query.parse(f"?at={text}", KNOWN)
+        cost_point.parse(text)
+    found = query.parse(f"?at={text}", TARGETS)
     assert found.values["cost_point"] == cost_point.DEFAULT
     assert sentence in found.problems[0]
 
 
 def test_the_second_model_may_be_one_that_is_not_drawn():
-    assert query.parse("?compare=kimi-linear-48b", KNOWN).values["compare"] == "kimi-linear-48b"
-    assert "no model" in query.parse("?compare=../../etc/passwd", KNOWN).problems[0]
+    assert query.parse("?compare=kimi-linear-48b", TARGETS).values["compare"] == "kimi-linear-48b"
+    assert "no model" in query.parse("?compare=../../etc/passwd", TARGETS).problems[0]
 
 
 @pytest.mark.parametrize("model", ["kimi-k3", "k3-random"])

@@ -67,7 +67,7 @@ def test_the_link_out_of_a_frame_keeps_what_was_done_in_it(framed, url):
     way.hover()
     parts = urlsplit(way.evaluate("link => link.href"))
     assert parts.netloc == urlsplit(url).netloc
-    assert set(parts.query.split("&")) == {"select=attn_norm", "layer=43"}
+    assert set(parts.query.split("&")) == {"select=attn_norm", "layer=43", "v=1"}
 
 
 def test_clicks_in_a_frame_leave_the_history_of_the_page_around_it_alone(framed):

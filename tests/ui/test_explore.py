@@ -38,13 +38,13 @@ def test_the_strip_is_walked_by_arrows_and_numbers_and_left_by_escape(visit):
     page = visit()
     page.get_by_role("button", name="layer 0, KDA + dense FFN").focus()
     page.keyboard.type("42")
-    expect(page).to_have_url(re.compile(r"\?layer=42$"))
+    expect(page).to_have_url(re.compile(r"\?layer=42&v=1$"))
     expect(box(page, "Layer 42 · KDA + MoE")).to_be_visible()
     expect(page.get_by_role("button", name="layer 42, ")).to_be_focused()
     page.keyboard.press("ArrowDown")
     expect(box(page, "Layer 43 · MLA + MoE")).to_be_visible()
     page.keyboard.press("End")
-    expect(page).to_have_url(re.compile(r"\?layer=92$"))
+    expect(page).to_have_url(re.compile(r"\?layer=92&v=1$"))
     expect(page.locator("#says")).to_have_text("layer 92, MLA + MoE, AttnRes block 8 of 8")
     page.keyboard.press("Escape")
     expect(page).not_to_have_url(re.compile("layer"))
@@ -59,7 +59,7 @@ def test_of_many_layers_in_a_row_the_last_one_is_drawn(visit):
         page.wait_for_timeout(90)
     expect(box(page, "Layer 16 · KDA + MoE")).to_be_visible()
     expect(subject(page)).to_have_text("Layer 16 · KDA + MoE")
-    expect(page).to_have_url(re.compile(r"\?layer=16$"))
+    expect(page).to_have_url(re.compile(r"\?layer=16&v=1$"))
 
 
 def test_all_layers_come_back_with_a_button(visit):
@@ -74,7 +74,7 @@ def test_the_selection_moves_to_what_stands_in_its_place(visit):
     expect(page.get_by_label("Where this is")).to_contain_text("layer 42")
     page.get_by_role("button", name="layer 43, ").click()
     expect(subject(page)).to_have_text("Gated MLA")
-    expect(page).to_have_url(re.compile(r"\?select=mla&layer=43$"))
+    expect(page).to_have_url(re.compile(r"\?select=mla&layer=43&v=1$"))
 
 
 def test_search_finds_a_tensor_opens_its_groups_and_shows_it(visit):
@@ -108,12 +108,12 @@ def test_shapes_follow_the_step(visit):
     tokens = page.get_by_label("T, number of tokens")
     tokens.fill("4096")
     tokens.press("Enter")
-    expect(page).to_have_url(re.compile(r"\?T=4096$"))
+    expect(page).to_have_url(re.compile(r"\?T=4096&v=1$"))
     expect(page.get_by_text("[1, 4096, 7168]").first).to_be_attached()
     page.get_by_role("button", name="Decode").click()
     expect(page.get_by_text("[1, 1, 7168]").first).to_be_attached()
     expect(page.get_by_role("button", name="Decode")).to_have_attribute("aria-pressed", "true")
-    expect(page).to_have_url(re.compile(r"\?phase=decode&T=4096$"))
+    expect(page).to_have_url(re.compile(r"\?phase=decode&T=4096&v=1$"))
 
 
 @pytest.mark.parametrize("wrong", ["0", "-3", "many", "1048577", ""])
@@ -143,7 +143,7 @@ def test_the_camera_is_in_the_link_and_comes_back(visit, new_context):
     stage = page.get_by_role("tree").bounding_box()
     page.mouse.move(stage["x"] + 400, stage["y"] + 300)
     page.mouse.wheel(0, 500)
-    expect(page).to_have_url(re.compile(r"\?camera=-?\d+,-?\d+,[\d.]+$"))
+    expect(page).to_have_url(re.compile(r"\?camera=-?\d+,-?\d+,[\d.]+&v=1$"))
     there = place(page, "Kimi Delta Attention")
     again = visit(page.url.partition("/?")[2].join(["?", ""]), new_context())
     here = place(again, "Kimi Delta Attention")
@@ -185,7 +185,7 @@ def test_all_groups_open_and_close_at_once(visit):
     expect(page.get_by_role("treeitem", name=re.compile("^Layer 3 · MLA"))).to_have_attribute(
         "aria-expanded", "false"
     )
-    expect(page).to_have_url(re.compile(r"\?open=&layer=3$"))
+    expect(page).to_have_url(re.compile(r"\?open=&layer=3&v=1$"))
 
 
 def test_on_a_phone_the_strip_the_step_and_search_are_there(visit, phone):

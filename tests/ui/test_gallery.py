@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from k3scope.app.examples import examples
 
-STORY = next(e for e in examples() if e.values["lab"].startswith("memory"))
+STORY = next(e for e in examples() if e.values["lab_view"].startswith("memory"))
 
 
 def gallery(page):

@@ -132,7 +132,7 @@ def test_links_keep_the_path(visit, context, url):
     expect(page).to_have_url(re.compile(re.escape(url)))
     assert page.evaluate("navigator.clipboard.readText()").startswith(url + "?")
     page.get_by_role("tab", name="Ledger").click()
-    expect(page).to_have_url(f"{url}?view=ledger&select=kda")
+    expect(page).to_have_url(f"{url}?view=ledger&select=kda&v=1")
     page.go_back()
     expect(page).to_have_url(f"{url}?select=kda")
 

@@ -68,7 +68,7 @@ def test_a_prompt_runs_and_its_tokens_and_next_tokens_appear(visit):
     expect(following).to_contain_text("random weights")
     expect(status(page)).to_contain_text("random weights")
     expect(page).to_have_url(
-        re.compile(r"with=k3-random&weights=[0-9a-f]{12}&prompt=h%E6%9C%8812&run=[a-z2-7]{12}$")
+        re.compile(r"with=k3-random&weights=[0-9a-f]{12}&prompt=h%E6%9C%8812&run=[a-z2-7]{12}&v=1$")
     )
 
 
@@ -113,7 +113,7 @@ def test_a_click_on_a_token_chooses_it_everywhere(visit):
     done(page, 6)
     chips(page).nth(2).click()
     expect(chips(page).nth(2)).to_have_attribute("aria-pressed", "true")
-    expect(page).to_have_url(re.compile("token=2$"))
+    expect(page).to_have_url(re.compile("token=2&v=1$"))
     expect(page.get_by_role("tabpanel", name="Live")).to_contain_text("Experts of token 2")
 
 
@@ -266,7 +266,7 @@ def test_a_long_run_comes_back_by_its_id(visit, browser):
     text = "not in the link, " * 60
     run(page, text)
     done(page, count(text))
-    expect(page).to_have_url(re.compile(r"\?with=k3-random&weights=[0-9a-f]+&run=[a-z2-7]+$"))
+    expect(page).to_have_url(re.compile(r"\?with=k3-random&weights=[0-9a-f]+&run=[a-z2-7]+&v=1$"))
     context = browser.new_context()
     other = visit("?" + page.url.partition("?")[2], context)
     expect(prompt_box(other)).to_have_value(text)

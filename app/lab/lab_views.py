@@ -27,7 +27,7 @@ class Choice:
     plot: str = ""
     needs: tuple[str, ...] = ()
     draw: Callable[[Run, "Selection"], Picture] | None = None  # in place of Run.picture
-    both: Callable[[Run, Run, Pairs], Picture] | None = None  # of two runs, in place of a difference
+    draw_pair: Callable[[Run, Run, Pairs], Picture] | None = None  # of two runs, in place of a difference
 
     @property
     def key(self) -> str:
@@ -36,7 +36,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for one picture, or for one of several."""
+    """Room for one picture, or for one of several."""
 
     cells: int
     choices: tuple[Choice, ...]
@@ -138,7 +138,7 @@ VIEWS = {
                     *_of_all("routing", margin="Margin of the cut", entropy="Entropy of the router"),
                     *_of_all("routing", routed="Routed share", bias="Effect of the bias"),
                     Choice("Overlap of layers", "routing", "overlap"),
-                    Choice("Experts in common with the other run", "routing", both=_common),
+                    Choice("Experts in common with the other run", "routing", draw_pair=_common),
                 ),
             ),
         ),
@@ -205,7 +205,7 @@ VIEWS = {
         "Depth",
         (
             Slot(SMALL, (Choice("Mean over the tokens", "depth"),), True),
-            Slot(SMALL, (Choice("Selection the token", "depth", "token", ("token",)),), True),
+            Slot(SMALL, (Choice("At the token", "depth", "token", ("token",)),), True),
             Slot(SMALL * 2, (Choice("Who made the logit", "depth", "attribution"),)),
             Slot(
                 SMALL * 2,
@@ -228,8 +228,8 @@ def draw(run: Run, slot: Slot, choice: Choice, selection: Selection) -> Picture:
 def draw_difference(run: Run, other: Run, slot: Slot, choice: Choice, selection: Selection) -> Picture:
     """The same, less that of another run. ValueError when the two cannot be set against each other."""
     pairs = Pairs.of(run, other)
-    if choice.both is not None:
-        return fit(choice.both(run, other, pairs), slot.cells)
+    if choice.draw_pair is not None:
+        return fit(choice.draw_pair(run, other, pairs), slot.cells)
     partner = Selection(
         selection.layer,
         selection.head,
@@ -241,16 +241,16 @@ def draw_difference(run: Run, other: Run, slot: Slot, choice: Choice, selection:
 
 
 def picture(run: Run, choice: Choice, selection: Selection) -> Picture:
-    """Selection full size."""
-    if choice.both is not None:
+    """At full size. ValueError when the run has no such thing."""
+    if choice.draw_pair is not None:
         raise ValueError("Choose a run to compare with: this picture is of two.")
     if choice.draw is not None:
         return choice.draw(run, selection)
-    given = {name: getattr(selection, name) for name in choice.needs}
-    return run.picture(choice.view, given.get("layer"), given.get("head"), choice.plot, given.get("token"))
+    needed = {name: getattr(selection, name) for name in choice.needs}
+    return run.picture(choice.view, needed.get("layer"), needed.get("head"), choice.plot, needed.get("token"))
 
 
-def chosen_layer(view: LabView, config: Config, *wanted: int | None) -> int | None:
-    """The first wanted layer that the view has, else its first."""
+def chosen_layer(view: LabView, config: Config, *preferred: int | None) -> int | None:
+    """The first preferred layer that the view has, else its first."""
     layers = view.layers(config)
-    return next((layer for layer in wanted if layer in layers), layers[0] if layers else None)
+    return next((layer for layer in preferred if layer in layers), layers[0] if layers else None)

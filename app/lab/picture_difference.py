@@ -21,17 +21,17 @@ class Pairs:
         first, second = (run.ids[0].tolist() for run in (ours, theirs))
         if first == second:
             return cls(np.arange(len(first)).repeat(2).reshape(-1, 2), True)
-        found = aligned(first, second)
-        if not len(found):
+        positions = aligned(first, second)
+        if not len(positions):
             raise ValueError("The two prompts have no token in common: nothing stands side by side.")
-        return cls(found, False)
+        return cls(positions, False)
 
     def partner(self, token: int) -> int:
         """Where the second run has that token. ValueError when it has not."""
-        at = np.flatnonzero(self.positions[:, 0] == token)
-        if not at.size:
+        row = np.flatnonzero(self.positions[:, 0] == token)
+        if not row.size:
             raise ValueError(f"Token {token} has no counterpart in the other run.")
-        return int(self.positions[at[0], 1])
+        return int(self.positions[row[0], 1])
 
 
 def minus(ours: Picture, theirs: Picture, pairs: Pairs) -> Picture:
@@ -47,10 +47,10 @@ def minus(ours: Picture, theirs: Picture, pairs: Pairs) -> Picture:
 def _only(picture: Picture, tokens: np.ndarray) -> Picture:
     if picture.across == "token":
         picture = picture.select(tokens)
-    return _turned(_turned(picture).select(tokens)) if picture.down == "token" else picture
+    return _transposed(_transposed(picture).select(tokens)) if picture.down == "token" else picture
 
 
-def _turned(picture: Picture) -> Picture:
+def _transposed(picture: Picture) -> Picture:
     """Rows as columns and columns as rows."""
     span = picture.span and (*picture.span[2:], *picture.span[:2])
     return replace(

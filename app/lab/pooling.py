@@ -24,13 +24,13 @@ def fit(picture: Picture, cells: int) -> Picture:
     rows, columns = (_bounds(n, limit) for n, limit in zip(image.shape, _limits(picture, cells), strict=True))
     note = f"{picture.note} Pooled: a cell is the largest {picture.value} in it.".strip()
     absent = picture.absent if picture.absent is not None else np.zeros(image.shape, dtype=bool)
-    gone = _pool(np.logical_and, absent, rows, columns)
+    all_absent = _pool(np.logical_and, absent, rows, columns)
     pooled = _largest(np.where(absent, 0, image), picture.meaning == "signed", rows, columns)
     if not np.issubdtype(image.dtype, np.integer):
         bad = _pool(np.logical_or, np.isnan(image) & ~absent, rows, columns)
         pooled = np.where(bad, np.nan, pooled).astype(np.float32)
-    shown = gone if picture.absent is not None else None
-    return replace(picture, image=pooled, absent=shown, span=picture.numbers, note=note)
+    pooled_absent = all_absent if picture.absent is not None else None
+    return replace(picture, image=pooled, absent=pooled_absent, span=picture.numbers, note=note)
 
 
 def _limits(picture: Picture, cells: int) -> tuple[int, int]:

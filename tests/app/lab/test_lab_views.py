@@ -16,7 +16,7 @@ ALL = [
     for name, view in VIEWS.items()
     for slot in view.slots
     for choice in slot.choices
-    if choice.both is None
+    if choice.draw_pair is None
 ]
 NAMES = [f"{name} {choice.label}" for name, _, choice in ALL]
 
@@ -57,7 +57,7 @@ def test_a_view_of_a_long_prompt_sends_less_than_300_kb(long, name):
     sent = 0
     for slot in VIEWS[name].slots:
         sent += max(
-            draw(long, slot, c, at(long, name, 200)).image.nbytes for c in slot.choices if c.both is None
+            draw(long, slot, c, at(long, name, 200)).image.nbytes for c in slot.choices if c.draw_pair is None
         )
     assert sent < 300_000
     assert sum(slot.cells for slot in VIEWS[name].slots) * 4 <= 300_000
@@ -124,7 +124,7 @@ def test_one_token_has_pictures_too():
 
 def test_experts_in_common_need_two_runs(run, changed):
     slot = VIEWS["routing"].slots[2]
-    choice = next(c for c in slot.choices if c.both)
+    choice = next(c for c in slot.choices if c.draw_pair)
     with pytest.raises(ValueError, match="a run to compare with"):
         draw(run, slot, choice, at(run, "routing"))
     shown = draw_difference(changed, run, slot, choice, at(run, "routing"))
@@ -132,3 +132,29 @@ def test_experts_in_common_need_two_runs(run, changed):
     np.testing.assert_allclose(shown.image, changed.difference_from(run).routes, rtol=1e-6)
     itself = draw_difference(run, run, slot, choice, at(run, "routing"))
     assert (itself.image == 1).all()
+
+
+def test_the_names_of_pictures_in_a_link_stay_as_they_are():
+    keys = [[choice.key for slot in view.slots for choice in slot.choices] for view in VIEWS.values()]
+    tokens, routing, memory, attention, depth = keys
+    assert tokens == ["lens-probability", "lens-rank"]
+    assert routing == [
+        "routing-tokens-per-expert", "routing-load", "routing-lanes", "routing-margin-of-the-cut",
+        "routing-entropy-of-the-router", "routing-routed-share", "routing-effect-of-the-bias",
+        "routing-overlap-of-layers", "routing-experts-in-common-with-the-other-run",
+    ]  # fmt: skip
+    assert memory == [
+        "kda-half-life-by-head", "kda-by-channel", "kda-state-matrix", "kda-one-write",
+        "kda-size-of-the-memory", "kda-write-strength", "kda-kept", "kda-written", "kda-erased", "kda-change", "kda-output-gate",
+        "kda-old-prediction-against-new-value", "kda-read-out-by-source", "kda-around-the-token",
+    ]  # fmt: skip
+    assert attention == [
+        "attention-every-head", "attention-one-head", "attention-around-the-token", "attention-score-own-key",
+        "attention-score-shared-key", "attention-entropy", "attention-first-token", "attention-itself",
+        "attention-output-gate",
+    ]  # fmt: skip
+    assert depth == [
+        "depth-mean-over-the-tokens", "depth-at-the-token", "depth-who-made-the-logit",
+        "depth-size-of-the-running-sum", "depth-largest-value-of-the-running-sum",
+        "depth-what-the-layer-reads",
+    ]  # fmt: skip

@@ -104,20 +104,20 @@ def test_a_figure_is_changed_and_never_built_again():
     assert not figure.xaxis[0].visible
 
 
-@pytest.mark.parametrize("form", ["PNG", "SVG", "CSV", "NPZ"])
-def test_a_file_holds_what_is_shown(form):
+@pytest.mark.parametrize("file_format", ["PNG", "SVG", "CSV", "NPZ"])
+def test_a_file_holds_what_is_shown(file_format):
     shown = picture(title="Size, layer 3", source="k3-random, random weights", rows=["a", "b", "c"])
-    name, content = file_of(shown, form, dark=False)
-    assert name == f"k3-random-random-weights-size-layer-3.{form.lower()}"
-    if form == "CSV":
+    name, content = file_of(shown, file_format, dark=False)
+    assert name == f"k3-random-random-weights-size-layer-3.{file_format.lower()}"
+    if file_format == "CSV":
         rows = list(csv.reader(io.StringIO(content.decode())))
         np.testing.assert_array_equal(np.array(rows)[1:, 1:].astype(float), shown.image)
-    if form == "NPZ":
-        found = np.load(io.BytesIO(content))
-        np.testing.assert_array_equal(found["image"], shown.image)
-        assert tuple(found["range"]) == shown.range
-        assert str(found["source"]) == shown.source
-    if form == "SVG":
+    if file_format == "NPZ":
+        loaded = np.load(io.BytesIO(content))
+        np.testing.assert_array_equal(loaded["image"], shown.image)
+        assert tuple(loaded["range"]) == shown.range
+        assert str(loaded["source"]) == shown.source
+    if file_format == "SVG":
         assert b"random weights" in content
 
 

@@ -1,4 +1,4 @@
-"""Prompts that show something of the trained model: what to type, where to look and what to see there."""
+"""Prompts that show something of the trained models: what to type, where to look and what to see there."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -14,7 +14,7 @@ from k3scope.model.presets import DRAWN
 
 MODEL = "k3-tiny"
 # what an example does not name is put back, so that it shows the same whatever was looked at before
-_PLAIN = (
+_RESET = (
     "generated_ids",
     "run_id",
     "weights",
@@ -29,35 +29,35 @@ _PLAIN = (
 
 @dataclass(frozen=True)
 class Example:
-    """One prompt of the gallery. `at` is a piece of a link: lab=memory:5&head=2."""
+    """One prompt of the gallery. `lab_query` is the part of a link that shows it: lab=memory:5&head=2."""
 
     name: str
     prompt: str
-    at: str
-    look: str
+    lab_query: str
+    caption: str
     model: str = MODEL
 
     @cached_property
     def values(self) -> dict:
-        """Fields of the state that show it. ValueError when `at` cannot be read."""
+        """Fields of the state that show it. ValueError when `lab_query` cannot be read."""
         targets = LinkTargets(models=DRAWN)
-        update = f"view=lab&{self.at}&with={self.model}&prompt={quote(self.prompt)}"
+        update = f"view=lab&{self.lab_query}&with={self.model}&prompt={quote(self.prompt)}"
         values = query.parse_update(update, targets, DEFAULTS)
         if problems := values.pop("problems"):
             raise ValueError(f"{self.name}: {problems[0]}")
-        plain = {name: DEFAULTS[name] for name in _PLAIN}
-        return {name: [] if value == () else value for name, value in plain.items()} | values
+        reset = {name: DEFAULTS[name] for name in _RESET}
+        return {name: [] if value == () else value for name, value in reset.items()} | values
 
     @property
     def link(self) -> str:
         return query.format(self.values)
 
     @property
-    def place(self) -> str:
-        """Where it is seen: Memory, layer 5. A model that is not the usual one is named."""
+    def view_title(self) -> str:
+        """What it opens: Memory, layer 5. A model that is not the usual one is named."""
         name, _, layer = self.values["lab_view"].partition(":")
-        found = VIEWS[name].title + (f", layer {layer}" if layer else "")
-        return found if self.model == MODEL else f"{self.model}: {found}"
+        title = VIEWS[name].title + (f", layer {layer}" if layer else "")
+        return title if self.model == MODEL else f"{self.model}: {title}"
 
 
 @lru_cache(maxsize=1)
@@ -66,7 +66,7 @@ def examples() -> tuple[Example, ...]:
     return tuple(Example(**entry) for entry in yaml.safe_load((ROOT / "examples.yaml").read_text("utf-8")))
 
 
-def example_of(model: str, prompt: str, changes: str) -> Example | None:
+def example_of(model: str, prompt: str, interventions: str) -> Example | None:
     """The example that a run is of."""
-    wanted = (model, prompt, changes)
-    return next((e for e in examples() if (e.model, e.prompt, e.values["interventions"]) == wanted), None)
+    key = (model, prompt, interventions)
+    return next((e for e in examples() if (e.model, e.prompt, e.values["interventions"]) == key), None)

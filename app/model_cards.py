@@ -35,8 +35,8 @@ def about(name: str) -> str:
 
 
 def badge(name: str) -> dict:
-    """What stands beside the numbers of a model: text, what it says when asked, its card, whether to warn."""
+    """What stands beside the numbers of a model: text, more of it, address of its card, whether to warn."""
     if name not in BADGES:
         return {}
-    says = re.sub(r"\[(.*?)\]\(.*?\)|[*`]", r"\1", " ".join(about(name).split()))
-    return {"text": BADGES[name], "says": says, "href": address(name), "warn": name not in CALM}
+    detail = re.sub(r"\[(.*?)\]\(.*?\)|[*`]", r"\1", " ".join(about(name).split()))
+    return {"text": BADGES[name], "detail": detail, "href": address(name), "warn": name not in CALM}

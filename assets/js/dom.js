@@ -1,3 +1,10 @@
+/**
+ * What the scripts of components share: elements, and the badge of a model.
+ *
+ * @typedef {{ text: string, detail: string, href: string, warn: boolean }} Badge what must be known of a model
+ *   beside its numbers, and the address of its card; an empty object for a model that needs no word
+ */
+
 // One element with attributes, listeners and children; strings among the children become text.
 const h = (tag, attributes = {}, ...children) => {
   const el = document.createElement(tag)
@@ -11,8 +18,7 @@ const h = (tag, attributes = {}, ...children) => {
   return el
 }
 
-// What must be known of a model beside its numbers, with a way to its card; nothing for one that needs no word.
-const badge_of = (badge) => badge?.text
-  ? h("em", { title: badge.says, class: badge.warn ? null : "calm" },
+const badgeOf = (badge) => badge?.text
+  ? h("em", { title: badge.detail, class: badge.warn ? null : "calm" },
     badge.href ? h("a", { href: badge.href, target: "_blank" }, badge.text) : badge.text)
   : null

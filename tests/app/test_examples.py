@@ -22,10 +22,10 @@ def test_there_are_a_dozen_and_they_show_every_view_of_the_lab():
 
 @pytest.mark.parametrize("example", examples(), ids=NAMES)
 def test_its_link_says_the_same_as_one_click(example):
-    found = query.parse(example.link, link_targets())
-    assert not found.problems
-    assert {name: found.values[name] for name in example.values} == example.values
-    assert found.values["prompt"] == example.prompt
+    parsed = query.parse(example.link, link_targets())
+    assert not parsed.problems
+    assert {name: parsed.values[name] for name in example.values} == example.values
+    assert parsed.values["prompt"] == example.prompt
 
 
 @pytest.mark.parametrize("example", examples(), ids=NAMES)
@@ -39,12 +39,12 @@ def test_it_runs_and_what_it_names_can_be_drawn(example):
         assert chosen_layer(view, run.config, int(layer)) == int(layer)
     token = run.length - 1 if values["token"] is None else values["token"]
     head = (values["head"] or 0) if view.heads(run.config) else None
-    at = Selection(chosen_layer(view, run.config, int(layer or -1)), head, token)
+    selection = Selection(chosen_layer(view, run.config, int(layer or -1)), head, token)
     for slot in view.slots:
-        wanted = [c for c in slot.choices if c.key in values["plots"]] or slot.choices[:1]
-        assert draw(run, slot, wanted[0], at).image.size
-    chosen = {c.key for slot in view.slots for c in slot.choices}
-    assert set(values["plots"]) <= chosen
+        chosen = [c for c in slot.choices if c.key in values["plots"]] or slot.choices[:1]
+        assert draw(run, slot, chosen[0], selection).image.size
+    keys = {c.key for slot in view.slots for c in slot.choices}
+    assert set(values["plots"]) <= keys
 
 
 def test_a_run_knows_whether_it_is_an_example():
@@ -53,6 +53,6 @@ def test_a_run_knows_whether_it_is_an_example():
     assert example_of(first.model, first.prompt + "!", "") is None
 
 
-def test_a_place_that_cannot_be_read_is_said():
+def test_a_view_that_cannot_be_read_is_an_error():
     with pytest.raises(ValueError, match=r"Wrong: .*view of the Lab"):
         _ = Example("Wrong", "a", "lab=nowhere", "nothing").values

@@ -29,8 +29,8 @@ def test_the_specialist_says_what_it_knows_and_what_was_done_to_its_memory():
 
 def test_random_weights_are_said_to_mean_nothing():
     assert "drawn from a seed" in overview("k3-random", "")
-    assert model_cards.badge("k3-random") | {"says": ""} == {
-        "text": "random weights", "says": "", "href": "", "warn": True,
+    assert model_cards.badge("k3-random") | {"detail": ""} == {
+        "text": "random weights", "detail": "", "href": "", "warn": True,
     }  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def test_a_model_that_does_not_run_here_is_not_described():
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_what_a_badge_says_is_plain_text(name):
-    assert not re.search(r"[*`\[\]]", model_cards.badge(name)["says"])
+    assert not re.search(r"[*`\[\]]", model_cards.badge(name)["detail"])
 
 
 @pytest.mark.parametrize("name", TRAINED)

@@ -19,7 +19,7 @@ def shown(page, example):
     expect(lab.get_by_role("tab", name="Memory")).to_have_attribute("aria-selected", "true", timeout=60_000)
     expect(page.get_by_role("textbox", name="Prompt")).to_have_value(example.prompt)
     expect(page.get_by_test_id("run-status")).to_contain_text(example.model, timeout=60_000)
-    expect(page.get_by_test_id("look")).to_contain_text(example.look)
+    expect(page.get_by_test_id("look")).to_contain_text(example.caption)
 
 
 def test_one_click_runs_an_example_and_says_where_to_look(visit):

@@ -1,1 +1,1 @@
-"""The panel beside the stage: what a block is, and what the last run says of it."""
+"""The panel beside the stage: what a block is, and what the last run measured of it."""

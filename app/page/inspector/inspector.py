@@ -1,4 +1,4 @@
-"""The inspector: what a block is, what it has, the code that runs; the whole model when none is chosen."""
+"""The inspector: what a block is, what it has, the code that runs; the model itself when none is selected."""
 
 from functools import cache, lru_cache
 
@@ -38,45 +38,41 @@ HIGHLIGHTS = ("kda", "mla", "latent_moe", "attn_mix", "block_store", "vision")
 _formatter = HtmlFormatter(nowrap=True, classprefix="py-")
 
 
-def _id(select: str, layer: int | None) -> str:
-    return select or (ROOT_BLOCK if layer is None else stack.LAYER)
-
-
 def _block(model: str, select: str, layer: int | None = None) -> BlockFacts:
-    return Facts.of(model).block(_id(select, layer), layer)
+    """The selected block; without a selection that of the chosen layer, else of the model."""
+    return Facts.of(model).block(select or (ROOT_BLOCK if layer is None else stack.LAYER), layer)
 
 
 def _title(model: str, block: BlockFacts, layer: int | None) -> str:
     if block.id == ROOT_BLOCK:
         return title(model)
-    return (
-        stack.layer(Facts.of(model).config, layer).title
-        if block.id == stack.LAYER and layer is not None
-        else block.title
-    )
+    if block.id == stack.LAYER and layer is not None:
+        return stack.layer(Facts.of(model).config, layer).title
+    return block.title
 
 
 @lru_cache(maxsize=1024)
 def subject(model: str, select: str, layer: int | None = None) -> str:
     """Head of the inspector: kind, title, count."""
     facts, block = Facts.of(model), _block(model, select, layer)
+    shown_layer = layer if layer in block.layers else None  # None where the numbers are of all its layers
     return render(
         "subject.html",
         block=block,
         title=_title(model, block, layer),
         kind=KINDS[block.kind],
-        whole=facts.totals.total,
-        bytes=facts.bytes(block.id, layer if layer in block.layers else None) if block.total else 0,
-        alone=layer if layer in block.layers else None,
+        model_total=facts.totals.total,
+        bytes=facts.bytes(block.id, shown_layer) if block.total else 0,
+        shown_layer=shown_layer,
         total=provenance.of_block(facts, block, layer),
     )
 
 
 def part(model: str, select: str, layer: int | None, name: str, step: Step) -> str:
     """What is chosen of the block: a tensor, an operation or an arrow; nothing without a name."""
-    found = details.detail(Facts.of(model), select, name, layer, step) if name else None
-    kind = {Tensor: "tensor", Op: "op", list: "arrow"}.get(type(found))
-    return render("part.html", kind=kind, part=found, step=step) if kind else ""
+    chosen = details.detail(Facts.of(model), select, name, layer, step) if name else None
+    kind = {Tensor: "tensor", Op: "op", list: "arrow"}.get(type(chosen))
+    return render("part.html", kind=kind, part=chosen, step=step) if kind else ""
 
 
 @lru_cache(maxsize=1024)
@@ -100,25 +96,25 @@ def overview(
         derivation=derived,
         ran=ran,
         symbols=list(zip(block.symbols, symbols.locations(facts, block.id), strict=True)),
-        coded_names=_coded(facts, block),
+        names_in_code=_names_in_code(facts, block),
         marks=citations.MARKS,
         pinned=citations,
         others=[(o, citations.citations_in(o["source"])) for o in block.others],
-        here=stack.layer(facts.config, layer) if block.id == stack.LAYER and layer is not None else None,
+        layer=stack.layer(facts.config, layer) if block.id == stack.LAYER and layer is not None else None,
         step=step,
         inputs=facts.inputs(block.id, step),
         outputs=facts.outputs(block.id, step),
-        **_whole(facts, block),
+        **_model_overview(facts, block),
     )
 
 
-def _whole(facts: Facts, block: BlockFacts) -> dict:
-    """What the page of the whole model has on top of a block's."""
+def _model_overview(facts: Facts, block: BlockFacts) -> dict:
+    """What the overview of the model has besides that of a block."""
     if block.id != ROOT_BLOCK:
-        return {"whole": False}
+        return {"is_model": False}
     stops = tour_stops.stops(facts)
     return {
-        "whole": True,
+        "is_model": True,
         "about": model_cards.about(facts.name),
         "card": model_cards.address(facts.name),
         "headlines": provenance.headlines(facts),
@@ -131,27 +127,27 @@ def _whole(facts: Facts, block: BlockFacts) -> dict:
     }
 
 
-def _coded(facts: Facts, block: BlockFacts) -> tuple[str, ...]:
+def _names_in_code(facts: Facts, block: BlockFacts) -> tuple[str, ...]:
     """Names of the symbols that the block's listings mention."""
     names = [n for location in symbols.locations(facts, block.id) for n in location.names]
-    text = "\n".join(piece.text for piece in block.listings)
+    text = "\n".join(listing.text for listing in block.listings)
     return symbols.names_in(text, tuple(dict.fromkeys(names)))
 
 
 @lru_cache(maxsize=1024)
 def parameters(model: str, select: str, layer: int | None = None) -> str:
     facts, block = Facts.of(model), _block(model, select, layer)
-    inside = facts.view.children(None if block.id == ROOT_BLOCK else block.id) if block.group else []
-    parts = [facts.block(i, layer) for i in inside if i in facts.blocks]
-    alone = layer is not None and layer in block.layers
-    if alone:
+    children = facts.view.children(None if block.id == ROOT_BLOCK else block.id) if block.group else []
+    parts = [facts.block(i, layer) for i in children if i in facts.blocks]
+    of_layer = layer is not None and layer in block.layers
+    if of_layer:
         parts = [part for part in parts if layer in facts.block(part.id).layers]
     return render(
         "parameters.html",
         block=block,
         parts=parts,
-        whole=facts.totals.total,
-        alone=alone,
+        model_total=facts.totals.total,
+        of_layer=of_layer,
         total=provenance.of_block(facts, block, layer),
         share=provenance.of_share(facts, block),
     )
@@ -161,14 +157,15 @@ def parameters(model: str, select: str, layer: int | None = None) -> str:
 def code(model: str, select: str, layer: int | None = None) -> str:
     block = _block(model, select, layer)
     facts = Facts.of(model)
-    coded = _coded(facts, block)
+    names = _names_in_code(facts, block)
     listings = [
-        {"label": piece.label, "lines": _lines(piece.text, piece.marked, coded)} for piece in block.listings
+        {"label": listing.label, "lines": _lines(listing.text, listing.marked, names)}
+        for listing in block.listings
     ]
     letters = [
-        (symbol, location, [n for n in location.names if n in coded])
+        (symbol, location, [n for n in location.names if n in names])
         for symbol, location in zip(block.symbols, symbols.locations(facts, block.id), strict=True)
-        if set(location.names) & set(coded)
+        if set(location.names) & set(names)
     ]
     return render("code.html", listings=listings, symbols=letters, legend=block.legend, model=title(model))
 
@@ -186,23 +183,23 @@ def _lines(text: str, marked: tuple[int, ...], names: tuple[str, ...]) -> list[t
 def inspector(state: State, shell: Shell) -> None:
     """Show the chosen block; only the tab in view is made."""
 
-    def asked():
+    def selection() -> tuple[str, str, int | None]:
         return state.model, state.select, state.layer
 
-    def show(*_):
-        about = asked()
-        made = {"subject": subject(*about) + part(*about, state.part, state.step)}
+    def show(*_) -> None:
+        selected = selection()
+        slots = {"subject": subject(*selected) + part(*selected, state.part, state.step)}
         match state.tab:
             case "overview":
-                made["overview"] = overview(*about, state.step, state.detail_level, bool(state.run_id))
+                slots["overview"] = overview(*selected, state.step, state.detail_level, bool(state.run_id))
             case "params":
-                made["parameters"] = parameters(*about)
+                slots["parameters"] = parameters(*selected)
             case "code":
-                made["code"] = code(*about)
-        if about == asked():  # of two quick clicks the slower answer must not be the last
-            shell.fill(**made)
+                slots["code"] = code(*selected)
+        if selected == selection():  # of two quick clicks the slower answer must not be the last
+            shell.fill(**slots)
 
-    def announce(*_):
+    def announce(*_) -> None:
         block = _block(state.model, state.select, state.layer)
         state.notice = f"{block.title}, {block.total:,} parameters" if state.select else title(state.model)
 

@@ -1,4 +1,4 @@
-"""The Live tab: what the last run says about the selected block."""
+"""The Live tab: what the last run measured of the selected block."""
 
 from dataclasses import asdict
 from typing import ClassVar
@@ -6,14 +6,18 @@ from typing import ClassVar
 import param
 
 from k3scope.app.examples import examples
+from k3scope.app.link.state import State
 from k3scope.app.model_cards import badge
 from k3scope.app.models import title
-from k3scope.app.page.inspector import live_charts as readout
+from k3scope.app.page.inspector import live_charts
+from k3scope.app.page.inspector.live_charts import BlockReading
 from k3scope.app.page.kit.component import Component
 from k3scope.app.page.kit.static import scripts, styles
+from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_session import RunSession
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec import block_spec
+from k3scope.model.config import Config
 
 EMPTY = (
     "Nothing has run yet. After a run this tab shows what the selected block computed: statistics of its "
@@ -24,7 +28,7 @@ EMPTY = (
 class Live(Component):
     """Draws one readout; asks to choose a layer, to draw the model that ran, or to run an example."""
 
-    readout = param.Dict({}, doc="what there is to show; see `live`")
+    readout = param.Dict({}, doc="what there is to show: see `_readout`")
 
     _esm = scripts("dom", "live")
     _stylesheets: ClassVar = [styles("live")]
@@ -32,9 +36,9 @@ class Live(Component):
 
 def live(session: RunSession) -> Live:
     """The Live tab of a visitor, made anew when something it shows changes and it is in view."""
-    state, chosen = session.state, {"layer": None}
+    state, chosen = session.state, {"layer": None}  # of the Live tab alone, where another model is drawn
 
-    def told(data: dict) -> None:
+    def on_message(data: dict) -> None:
         match data:
             case {"type": "layer", "layer": int(layer)} if (
                 session.result and state.model == session.result.spec.model
@@ -52,11 +56,11 @@ def live(session: RunSession) -> Live:
         if state.tab == "live":
             shown.readout = _readout(session, chosen["layer"])
 
-    def forget(*_) -> None:
+    def reset_layer(*_) -> None:
         chosen["layer"] = None
 
-    shown = Live(told)
-    state.follow("live.chosen_layer", forget)
+    shown = Live(on_message)
+    state.follow("live.chosen_layer", reset_layer)
     state.follow("live", show)
     session.follow("live", show)
     show()
@@ -64,6 +68,7 @@ def live(session: RunSession) -> Live:
 
 
 def _readout(session: RunSession, chosen: int | None) -> dict:
+    """Texts, charts and tables of the selected block, or why there are none. `drawable`: a model to draw."""
     state, run = session.state, session.result
     if run is None:
         return {"empty": EMPTY, "example": examples()[0].name}
@@ -71,26 +76,26 @@ def _readout(session: RunSession, chosen: int | None) -> dict:
     same_model = state.model == ran
     like = None if state.layer is None or state.layer >= drawn.layers else (drawn, state.layer)
     try:
-        at = readout.place(run, state.select, chosen, like)
-    except ValueError:  # an instance is looked for and there is none
+        reading = live_charts.locate(run, state.select, chosen, like)
+    except ValueError:  # the model that ran has no instance of it
         return _absent(run, f"{title(ran)} has no such block.")
-    if not at.points:
+    if not reading.points:
         return _absent(run, "This block did not run: the prompt was text alone.")
-    bad = run.readings.first_bad
+    first_bad = run.readings.first_bad
     return {
-        "source": _source(run, at),
+        "source": _source(run, reading),
         "badge": badge(ran),
-        "note": "" if same_model else _note(state, run, at, like),
-        "draw": "" if same_model else title(ran),
-        "layer": at.layer,
-        "layers": at.layers if len(at.layers) > 1 else [],
-        "charts": [asdict(chart) for chart in readout.charts(run, at, state.token)],
-        "tables": readout.statistics(run, at),
-        "bad": f"NaN or infinity first appeared in {bad}." if bad else "",
+        "note": "" if same_model else _note(state, run, reading, like),
+        "drawable": "" if same_model else title(ran),
+        "layer": reading.layer,
+        "layers": reading.layers if len(reading.layers) > 1 else [],
+        "charts": [asdict(chart) for chart in live_charts.charts(run, reading, state.token)],
+        "tables": live_charts.statistics(run, reading),
+        "problem": f"NaN or infinity first appeared in {first_bad}." if first_bad else "",
     }
 
 
-def _absent(run, why: str) -> dict:
+def _absent(run: RunResult, why: str) -> dict:
     return {
         "source": title(run.spec.model),
         "badge": {},
@@ -101,18 +106,19 @@ def _absent(run, why: str) -> dict:
     }
 
 
-def _source(run, at: readout.Place) -> str:
-    where = "" if at.layer is None else f", layer {at.layer} ({readout.kind_of(run.config, at.layer)})"
+def _source(run: RunResult, reading: BlockReading) -> str:
+    layer = reading.layer
+    where = "" if layer is None else f", layer {layer} ({live_charts.kind_of(run.config, layer)})"
     return f"{title(run.spec.model)}{where}"
 
 
-def _note(state, run, at: readout.Place, like) -> str:
+def _note(state: State, run: RunResult, reading: BlockReading, like: tuple[Config, int] | None) -> str:
     """Whose numbers these are, when another model is drawn."""
     drawn, ran = title(state.model), title(run.spec.model)
-    if like is None or at.layer is None:
+    if like is None or reading.layer is None:
         return f"{drawn} has no weights here: these are the values of the same block in {ran}."
-    kind = readout.kind_of(*like)
-    if readout.kind_of(run.config, at.layer) == kind:
+    kind = live_charts.kind_of(*like)
+    if live_charts.kind_of(run.config, reading.layer) == kind:
         return f"Same kind as the chosen layer {state.layer} of {drawn} ({kind})."
-    here = block_spec.blocks()[state.select].title if state.select else "this"
-    return f"The chosen layer {state.layer} of {drawn} is {kind}; {here} is shown where {ran} has it."
+    block = block_spec.blocks()[state.select].title if state.select else "this"
+    return f"The chosen layer {state.layer} of {drawn} is {kind}; {block} is shown where {ran} has it."

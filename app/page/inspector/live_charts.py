@@ -1,4 +1,4 @@
-"""What a run says about one block in one layer, as words, numbers and bars for the Live tab."""
+"""What a run measured of one block in one layer, as text, numbers and bars for the Live tab."""
 
 from dataclasses import dataclass, field
 
@@ -10,6 +10,7 @@ from k3scope.diagrams.facts.instances import layer_of, points
 from k3scope.diagrams.spec import block_spec
 from k3scope.diagrams.spec.block_spec import Block
 from k3scope.model.config import Config
+from k3scope.model.measure.depth import MixWeights
 from k3scope.model.measure.statistics import Statistics
 
 ROUTED = ("latent_moe", "moe_router", "moe_experts", "moe_combine")
@@ -33,8 +34,8 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A block in the model that ran: the layer shown, the layers there are, and its points there."""
+class BlockReading:
+    """A block in the model that ran: its layers, the one shown, its instances and hook points there."""
 
     block: Block
     layer: int | None
@@ -43,8 +44,8 @@ class Place:
     points: list[str] = field(default_factory=list)
 
 
-def place(run: RunResult, select: str, chosen: int | None, like: tuple[Config, int] | None) -> Place:
-    """Where to look: in the layer `chosen`, else in one of the kind that layer `like` of a model has."""
+def locate(run: RunResult, select: str, chosen: int | None, like: tuple[Config, int] | None) -> BlockReading:
+    """A block of a run: in the layer `chosen`, else in one of the kind that layer `like` of a model has."""
     facts = Facts.of(run.spec.model)
     block = block_spec.blocks()[select or "kimi_k3"]
     by_layer: dict[int | None, list[str]] = {}
@@ -53,30 +54,33 @@ def place(run: RunResult, select: str, chosen: int | None, like: tuple[Config, i
     layers = sorted(layer for layer in by_layer if layer is not None)
     layer = next(iter(by_layer)) if not layers else _layer(run.config, layers, chosen, like)
     paths = by_layer[layer]
-    found = [p for path in paths for p in points(facts.model, block, path)]
-    return Place(block, layer, layers, paths, [p for p in dict.fromkeys(found) if p in run.readings.points])
+    hook_points = dict.fromkeys(p for path in paths for p in points(facts.model, block, path))
+    return BlockReading(block, layer, layers, paths, [p for p in hook_points if p in run.readings.points])
 
 
 def _layer(c: Config, layers: list[int], chosen: int | None, like: tuple[Config, int] | None) -> int:
     if chosen in layers:
         return chosen
-    same = [i for i in layers if like and kind_of(c, i) == kind_of(*like)] or layers
-    return like[1] if like and like[1] in same else same[0]
+    alike = [i for i in layers if like and kind_of(c, i) == kind_of(*like)] or layers
+    return like[1] if like and like[1] in alike else alike[0]
 
 
 def kind_of(c: Config, layer: int) -> str:
-    """Attention and FFN of a layer, in words."""
+    """Attention and FFN of a layer: KDA, MoE."""
     return f"{c.kinds[layer].upper()}, {'dense FFN' if layer < c.dense_layers else 'MoE'}"
 
 
-def statistics(run: RunResult, at: Place) -> list[dict]:
-    """One table per point."""
-    return [{"name": _short(point, at), **_numbers(run.readings.points[point])} for point in at.points]
+def statistics(run: RunResult, reading: BlockReading) -> list[dict]:
+    """One table per hook point: name, shape, cells, not_finite."""
+    return [
+        {"name": _name(point, reading), **_numbers(run.readings.points[point])} for point in reading.points
+    ]
 
 
-def _short(point: str, at: Place) -> str:
-    path = at.paths[0]
-    if len(at.paths) > 1 or point in at.paths:
+def _name(point: str, reading: BlockReading) -> str:
+    """The point without the path of its block: of several instances the last name tells them apart."""
+    path = reading.paths[0]
+    if len(reading.paths) > 1 or point in reading.paths:
         return point.rpartition(".")[2]
     return point.removeprefix(path + ".") if path else point
 
@@ -87,34 +91,34 @@ def _numbers(s: Statistics) -> dict:
     return {
         "shape": "[" + ", ".join(f"{n:,}" for n in s.shape) + "]",
         "cells": [*rows, ["zeros", f"{100 * s.zeros:.3g}%"]],
-        "bad": not s.finite,
+        "not_finite": not s.finite,
     }
 
 
-def charts(run: RunResult, at: Place, token: int | None) -> list[Chart]:
+def charts(run: RunResult, reading: BlockReading, token: int | None) -> list[Chart]:
     """The pictures that belong to a block."""
     token = token if token is not None and token < len(run.tokens) else None
-    match at.block.id:
+    match reading.block.id:
         case name if name in ROUTED:
-            return _routing(run, at.layer, token)
+            return _routing(run, reading.layer, token)
         case name if name in SUMS:
-            return [_sums(run, at.layer, token)]
+            return [_sums(run, reading.layer, token)]
         case name if name in MIXED:
-            return [_mix(run, at)] if _mix_of(run, at) else []
+            return [_mix(run, reading)] if _mix_of(run, reading) else []
         case name if name in MEMORY:
-            return [_half_lives(run, at.layer)]
+            return [_half_lives(run, reading.layer)]
         case name if name in HEADS:
             return [_next(run)]
     return []
 
 
 def _routing(run: RunResult, layer: int, token: int | None) -> list[Chart]:
-    c, found = run.config, run.readings.routing[layer]
-    counts, load = found.counts(c.experts), found.load(c.experts)
+    c, routing = run.config, run.readings.routing[layer]
+    counts, load = routing.counts(c.experts), routing.load(c.experts)
     tokens = len(run.tokens)
     text = (
         f"{tokens:,} × {c.top_k} = {tokens * c.top_k:,} choices. Distance between the last chosen and the "
-        f"first refused score: median {np.median(found.margin):.3g}, smallest {found.margin.min():.3g}."
+        f"first refused score: median {np.median(routing.margin):.3g}, smallest {routing.margin.min():.3g}."
     )
     tips = [
         f"expert {i}: {n:,} tokens, weights sum to {w:.3g}"
@@ -128,8 +132,8 @@ def _routing(run: RunResult, layer: int, token: int | None) -> list[Chart]:
 
 
 def _choice(run: RunResult, layer: int, token: int) -> Chart:
-    found = run.readings.routing[layer]
-    index, weight = found.index[token].tolist(), found.weight[token].tolist()
+    routing = run.readings.routing[layer]
+    index, weight = routing.index[token].tolist(), routing.weight[token].tolist()
     return Chart(
         "rows",
         f"Experts of token {token}",
@@ -141,27 +145,27 @@ def _choice(run: RunResult, layer: int, token: int) -> Chart:
 
 
 def _sums(run: RunResult, layer: int | None, token: int | None) -> Chart:
-    found, c = run.readings.residual, run.config
-    values = found.rms.mean(-1) if token is None else found.rms[:, token]
-    who = "mean over the tokens" if token is None else f"token {token}, {run.tokens[token].text!r}"
-    tips = [f"layer {i} ({kind_of(c, i)}): {v:.4g}" for i, v in zip(found.layers, values, strict=True)]
+    residual, c = run.readings.residual, run.config
+    values = residual.rms.mean(-1) if token is None else residual.rms[:, token]
+    whose = "mean over the tokens" if token is None else f"token {token}, {run.tokens[token].text!r}"
+    tips = [f"layer {i} ({kind_of(c, i)}): {v:.4g}" for i, v in zip(residual.layers, values, strict=True)]
     return Chart(
         "columns",
         "Running sum after each layer",
-        f"RMS, {who}. It restarts every {c.block} layers.",
-        [str(i) for i in found.layers],
+        f"RMS, {whose}. It restarts every {c.block} layers.",
+        [str(i) for i in residual.layers],
         [float(v) for v in values],
         tips,
         layer,
     )
 
 
-def _mix_of(run: RunResult, at: Place):
-    return next((m for m in run.readings.mixes if m.point.rpartition(".")[0] in at.paths), None)
+def _mix_of(run: RunResult, reading: BlockReading) -> MixWeights | None:
+    return next((m for m in run.readings.mixes if m.point.rpartition(".")[0] in reading.paths), None)
 
 
-def _mix(run: RunResult, at: Place) -> Chart:
-    mean = _mix_of(run, at).mean.tolist()
+def _mix(run: RunResult, reading: BlockReading) -> Chart:
+    mean = _mix_of(run, reading).mean.tolist()
     return Chart(
         "rows",
         "Where it reads",
@@ -173,14 +177,14 @@ def _mix(run: RunResult, at: Place) -> Chart:
 
 
 def _half_lives(run: RunResult, layer: int) -> Chart:
-    tokens = run.readings.half_lives[layer].tolist()
+    half_lives = run.readings.half_lives[layer].tolist()
     return Chart(
         "columns",
         "Half-life of the memory, by head",
         "Tokens until half of what a key channel held is forgotten: median over tokens and channels.",
-        [str(i) for i in range(len(tokens))],
-        tokens,
-        [f"head {i}: {n:.3g} tokens" for i, n in enumerate(tokens)],
+        [str(i) for i in range(len(half_lives))],
+        half_lives,
+        [f"head {i}: {n:.3g} tokens" for i, n in enumerate(half_lives)],
     )
 
 
@@ -189,7 +193,7 @@ def _next(run: RunResult) -> Chart:
         "rows",
         "Likeliest next tokens",
         "Softmax of the logits at the last position.",
-        [piece.text for piece, _ in run.next],
+        [token.text for token, _ in run.next],
         [p for _, p in run.next],
         [f"{100 * p:.2f}%" for _, p in run.next],
     )

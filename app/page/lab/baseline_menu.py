@@ -5,13 +5,13 @@ from dataclasses import replace
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_session import PLAIN, RunSession
 
-WITHOUT = "the run without changes"
+WITHOUT_INTERVENTIONS = "the run without changes"
 
 
 def comparable(session: RunSession) -> list[list[str]]:
     """Value and label of every baseline that can be chosen."""
     result = session.result
-    plain = [[PLAIN, WITHOUT]] if result.spec.interventions else []
+    plain = [[PLAIN, WITHOUT_INTERVENTIONS]] if result.spec.interventions else []
     others = [
         [other.id, label(other)]
         for other in session.history
@@ -26,13 +26,13 @@ def comparable(session: RunSession) -> list[list[str]]:
 def name_of_baseline(result: RunResult, baseline: RunResult) -> str:
     """How the run is called that another is compared with."""
     if baseline.spec == replace(result.spec, interventions=""):
-        return WITHOUT
+        return WITHOUT_INTERVENTIONS
     return label(baseline, 60)
 
 
-def label(result: RunResult, most: int = 24) -> str:
-    """A run in a menu, with so many characters of its prompt."""
+def label(result: RunResult, limit: int = 24) -> str:
+    """A run in a menu, with at most `limit` characters of its prompt."""
     prompt = result.spec.prompt
-    shown = prompt if len(prompt) <= most else prompt[: most - 1] + "…"
+    shown = prompt if len(prompt) <= limit else prompt[: limit - 1] + "…"
     count = len(result.interventions)
     return f"“{shown}”" + (f", {count} change{'s' if count > 1 else ''}" if count else "")

@@ -1,4 +1,4 @@
-"""Continue a run, token by token: with a token the visitor picks, or some that the model samples."""
+"""Continue a run: with a token that the visitor chooses, or with some that the model samples."""
 
 from k3scope.app.runs.continuation import Continuation
 from k3scope.app.runs.run_result import RunResult
@@ -16,7 +16,7 @@ def on_message(session: RunSession, data: dict) -> bool:
         return False
     generated = result.spec.generated_ids
     match data:
-        case {"pick": int(token), "after": int(position)} if 0 <= position < len(result.tokens):
+        case {"append": int(token), "after": int(position)} if 0 <= position < len(result.tokens):
             try:
                 tokenizer = session.runner.tokenizer(result.spec.model)
                 prompt, ids = cut(result, tokenizer, position)
@@ -24,16 +24,16 @@ def on_message(session: RunSession, data: dict) -> bool:
                 session.problem = str(error)
                 return True
             _start(session, prompt, Continuation((*ids, token)))
-        case {"add": int(count), "temperature": int() | float() as temperature, "seed": int(seed)}:
-            _add(session, count, temperature, seed)
-        case {"back": int(count)} if 0 < count <= len(generated):
+        case {"generate": int(count), "temperature": int() | float() as temperature, "seed": int(seed)}:
+            _generate(session, count, temperature, seed)
+        case {"remove": int(count)} if 0 < count <= len(generated):
             _start(session, result.spec.prompt, Continuation(generated[: len(generated) - count]))
         case _:
             return False
     return True
 
 
-def _add(session: RunSession, count: int, temperature: float, seed: int) -> None:
+def _generate(session: RunSession, count: int, temperature: float, seed: int) -> None:
     spec = session.result.spec
     try:
         if not 1 <= count <= AT_ONCE or not 0 <= seed < 2**31:

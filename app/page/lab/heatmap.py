@@ -25,31 +25,32 @@ from k3scope.model.measure.colours import NAN, ramp
 from k3scope.model.measure.picture import Picture, label
 
 LABELLED = 64  # rows or columns up to which every one has its label, if there is room
-NOTHING = "rgba(0,0,0,0)"
+TRANSPARENT = "rgba(0,0,0,0)"
 SIDE = 380  # pixels of a square map
+# the name of a row or a column under the pointer; its source is tagged with where cells start and their size
 _NAME = """
 const [start, step] = names.tags
 return names.data.text[Math.floor((special_vars.%s - start) / step)] ?? ""
 """
+# the value under the pointer, as `_encode` sent it
 _VALUE = """
 if (value === Infinity) return "not a number"
 if (Number.isNaN(value)) return "nothing here"
 const real = scale.tags[0] ? Math.exp(value) : value
 return Number.isInteger(real) ? real.toLocaleString("en-US") : String(Number(real.toPrecision(6)))
 """
-
 _TICK = "return String(Number((scale.tags[0] ? Math.exp(tick) : tick).toPrecision(3)))"
 
 
-class Plot:
+class Heatmap:
     """A figure with one image, its colour scale, and lines at the chosen row and column."""
 
     def __init__(self, on_tap: Callable[[int, int], None]):
         self.picture: Picture | None = None
         self._dark = False
         self.plot = _figure()
-        self.source = ColumnDataSource(_placed(np.full((1, 1), np.nan, np.float32), (0, 0), (1, 1)))
-        self.mapper = LinearColorMapper(palette=ramp("amount"), low=0, high=1, nan_color=NOTHING)
+        self.source = ColumnDataSource(_image_data(np.full((1, 1), np.nan, np.float32), (0, 0), (1, 1)))
+        self.mapper = LinearColorMapper(palette=ramp("amount"), low=0, high=1, nan_color=TRANSPARENT)
         self._image = self.plot.image(
             "image", "x", "y", "dw", "dh", source=self.source, color_mapper=self.mapper
         )
@@ -66,7 +67,7 @@ class Plot:
         self._hover = HoverTool(renderers=[self._image], tooltips=[], formatters=self._formatters())
         self.plot.add_tools(self._hover)
         self.column, self.row = (_line(dimension) for dimension in ("height", "width"))
-        self.bands = linked_cursor.bands()  # at what the pointer is over, here or in another plot
+        self.bands = linked_cursor.bands()  # at what the pointer is over, in this plot or in another
         for mark in (self.column, self.row, *self.bands):
             self.plot.add_layout(mark)
         self.plot.on_event("tap", lambda event: on_tap(round(event.y), round(event.x)))
@@ -82,7 +83,7 @@ class Plot:
             (self.plot.y_range, bottom + 1, top),
         ):
             range_.update(start=start - 0.5, end=end - 0.5, reset_start=start - 0.5, reset_end=end - 0.5)
-        rows, columns = self._names(picture)
+        rows, columns = self._set_names(picture)
         for axis, names, (first, last), word in (
             (self.plot.yaxis[0], rows, (top, bottom), picture.down),
             (self.plot.xaxis[0], columns, (left, right), picture.across),
@@ -103,27 +104,29 @@ class Plot:
             "y": [row - 0.5 for row, _, _ in picture.marks],
             "text": [text for *_, text in picture.marks],
         }
-        self.source.data = _placed(_sent(picture), (top, left), (bottom - top + 1, right - left + 1))
+        counts = (bottom - top + 1, right - left + 1)
+        self.source.data = _image_data(_encode(picture), (top, left), counts)
 
     def mark(self, row: int | None = None, column: int | None = None) -> None:
         """Point at a row and a column by number, or at none."""
-        for line, at in ((self.row, row), (self.column, column)):
-            line.update(location=at or 0, visible=at is not None)
+        for line, number in ((self.row, row), (self.column, column)):
+            line.update(location=number or 0, visible=number is not None)
 
     def colour(self, dark: bool) -> None:
         """Take the colours of the page's theme."""
         self._dark = dark
         paint(self.plot, dark)
-        c = colours(dark)
+        foreground = colours(dark)["fg"]
         self.plot.outline_line_color = None  # it is drawn where the frame was before the height changed
-        self._marks.glyph.text_color = c["fg"]
+        self._marks.glyph.text_color = foreground
         for line in (self.column, self.row):
-            line.line_color = c["fg"]
+            line.line_color = foreground
         linked_cursor.paint(self.bands, dark)
         if self.picture is not None:
             self._scale(self.picture)
 
     def _scale(self, picture: Picture) -> None:
+        """Colours and ticks of the scale; a logarithmic one counts in logarithms, as the values do."""
         low, high = picture.range
         ends = (math.log(low), math.log(high)) if picture.log else (low, high)
         palette = ramp(picture.meaning, self._dark)
@@ -132,17 +135,21 @@ class Plot:
         self.mapper.update(palette=palette, low=ends[0], high=top, high_color=NAN[self._dark])
         self._bar.ticker.ticks = np.linspace(*ends, 5).tolist()
 
-    def _names(self, picture: Picture) -> tuple[list[str], list[str]]:
-        """What each row and each column is called, for the axes and the pointer."""
+    def _set_names(self, picture: Picture) -> tuple[list[str], list[str]]:
+        """Names of the rows and of the columns: given to the pointer, returned for the axes.
+
+        The pointer finds a name by the tags of its source: where the first cell starts, how many tokens (say)
+        a pooled cell covers, and what the axis counts.
+        """
         (down, across), ends = picture.image.shape, picture.numbers
         rows = [label(picture.rows, i, ends[:2], down, ends[0]) for i in range(down)]
         columns = [label(picture.columns, i, ends[2:], across, ends[2]) for i in range(across)]
         rows, columns = _visible(rows, picture.down), _visible(columns, picture.across)
-        for names, source, first, last in (
-            (rows, self.row_names, *ends[:2]),
-            (columns, self.column_names, *ends[2:]),
+        for names, word, source, first, last in (
+            (rows, picture.down, self.row_names, *ends[:2]),
+            (columns, picture.across, self.column_names, *ends[2:]),
         ):
-            kind = linked_cursor.kind_of(picture.down if source is self.row_names else picture.across)
+            kind = linked_cursor.kind_of(word)
             exact = kind == "token" and len(names) == last - first + 1
             source.tags = [first - 0.5, (last - first + 1) / max(len(names), 1), kind]
             text = [f"{first + i}  {n}" if exact else n for i, n in enumerate(names)]
@@ -181,8 +188,11 @@ def _line(dimension: str) -> Span:
     return Span(dimension=dimension, location=0, visible=False, line_width=1, line_dash="dashed")
 
 
-def _sent(picture: Picture) -> np.ndarray:
-    """What the browser gets: absent cells as NaN, what is no number as infinity, logarithms if log."""
+def _encode(picture: Picture) -> np.ndarray:
+    """The cells as they travel: absent ones as NaN, what is no number as infinity, logarithms if log.
+
+    The colour mapper leaves NaN transparent and gives what lies above its range a colour of its own.
+    """
     if np.issubdtype(picture.image.dtype, np.integer) and not picture.log:
         return picture.image
     image = picture.image
@@ -193,16 +203,19 @@ def _sent(picture: Picture) -> np.ndarray:
     return (image if picture.absent is None else np.where(picture.absent, np.nan, image)).astype(np.float32)
 
 
-def _placed(image: np.ndarray, first: tuple[int, int], counts: tuple[int, int]) -> dict:
+def _image_data(image: np.ndarray, first: tuple[int, int], counts: tuple[int, int]) -> dict:
+    """Columns of the source: an image whose first cell is centred on the numbers (row, column) `first`."""
     (top, left), (down, across) = first, counts
     return {"image": [image], "x": [left - 0.5], "y": [top - 0.5], "dw": [across], "dh": [down]}
 
 
 def _visible(names: list[str], word: str) -> list[str]:
+    """Names as they are read: the spaces of tokens get a sign."""
     return [name.replace(" ", "␣") for name in names] if word == "token" else names
 
 
 def _height(picture: Picture) -> int:
+    """Pixels: square maps are square, others give each row room for its label while there are few."""
     down, across = picture.image.shape
     if picture.marks or (down == across and down > 12):
         return SIDE
@@ -210,16 +223,16 @@ def _height(picture: Picture) -> int:
 
 
 def _step(count: int) -> int:
-    """Of numbers on an axis, so that about a dozen are said."""
+    """Distance of the numbers on an axis: at most 14 are shown."""
     return next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**6) if count / s <= 14)
 
 
 def _label(axis, labels: list[str], first: int, last: int) -> None:
     """Every label where there may be room for all, else numbers."""
-    few = 0 < len(labels) <= LABELLED
+    fit = 0 < len(labels) <= LABELLED
     ticks = list(range(first, last + 1))
     # a ticker is changed and never replaced: a model that is new may reach the browser after its first use
-    axis.ticker.ticks = ticks if few else ticks[:: _step(len(ticks))]
+    axis.ticker.ticks = ticks if fit else ticks[:: _step(len(ticks))]
     # BokehJS keeps the labels of before that are not replaced: those become numbers again
     before = {i: str(i) for i in axis.major_label_overrides}
-    axis.major_label_overrides = before | (dict(zip(ticks, labels, strict=True)) if few else {})
+    axis.major_label_overrides = before | (dict(zip(ticks, labels, strict=True)) if fit else {})

@@ -13,17 +13,16 @@ from bokeh.models import (
     HoverTool,
     LinearColorMapper,
     Range1d,
-    Span,
 )
 from bokeh.plotting import figure
 
 from k3scope.app.page.kit.theme import colours, paint
 from k3scope.model.measure.colours import ramp
 
-SIDE, LEAST = 216, 12  # pixels of the longer side of an image, and of the shorter at least
-TITLE, SCALE = 24, 30  # pixels above and below an image
+SIDE, MIN_SIDE = 216, 12  # pixels of the longer side of an image, and of the shorter at least
+TITLE_HEIGHT, SCALE_HEIGHT = 24, 30  # pixels above and below an image
 GRID = "#7d7d7d"  # over any picture, so neither light nor dark
-LINES = 64  # patches on a side beyond which their borders are not drawn
+MAX_BORDERS = 64  # patches on a side beyond which their borders are not drawn
 
 
 @dataclass
@@ -37,8 +36,9 @@ class Tile:
     meaning: str
 
     def show(self, image: np.ndarray) -> None:
+        """`image`: [down, across]; its lowest value has the first colour, its highest the last."""
         _fit(self.view, self.plot, image.shape)
-        self.source.data = _placed(image.astype(np.float32), image.shape)
+        self.source.data = image_data(image.astype(np.float32), image.shape)
         low, high = float(image.min()), float(image.max())
         self.mapper.update(low=low, high=high if high > low else low + 1)
 
@@ -63,14 +63,15 @@ class PixelTile:
         """`patches` down and across; `inside`: how much of them is the picture."""
         (down, across), (height, width) = patches, inside
         _fit(self.view, self.plot, patches)
+        # Bokeh's image_rgba takes 32-bit pixels: R, G, B and A as bytes in this order
         opaque = np.full((*pixels.shape[:2], 4), 255, dtype=np.uint8)
         opaque[..., :3] = pixels
-        self.source.data = _placed(opaque.view(np.uint32)[..., 0], patches)
+        self.source.data = image_data(opaque.view(np.uint32)[..., 0], patches)
         self.right.update(left=width - 0.5, right=across - 0.5, top=-0.5, bottom=down - 0.5)
         self.below.update(left=-0.5, right=width - 0.5, top=height - 0.5, bottom=down - 0.5)
         self.right.visible, self.below.visible = width < across, height < down
         for grid, cells in ((self.plot.xgrid[0], across), (self.plot.ygrid[0], down)):
-            borders = [n - 0.5 for n in range(cells + 1)] if cells <= LINES else []
+            borders = [n - 0.5 for n in range(cells + 1)] if cells <= MAX_BORDERS else []
             grid.ticker = FixedTicker(ticks=borders[::merge], minor_ticks=borders)
 
     def colour(self, dark: bool) -> None:
@@ -82,44 +83,9 @@ class PixelTile:
             box.hatch_color = colours(dark)["muted"]
 
 
-@dataclass
-class Strip:
-    """Numbers by layer and token: a row per layer."""
-
-    plot: figure
-    source: ColumnDataSource
-    mapper: LinearColorMapper
-    lines: tuple[Span, Span]  # at the layer, at the token
-
-    def show(self, shares: dict[int, np.ndarray], tokens: np.ndarray) -> None:
-        """`shares`: layer -> a number for each of `tokens`, in their order."""
-        first, across = int(tokens[0]), int(tokens[-1] - tokens[0]) + 1
-        image = np.full((len(shares), across), np.nan, dtype=np.float32)
-        image[:, tokens - first] = np.stack(list(shares.values()))
-        layers = np.repeat(np.array(list(shares), dtype=np.uint16)[:, None], across, 1)
-        self.plot.x_range.update(start=first - 0.5, end=first + across - 0.5)
-        self.plot.y_range.update(start=len(shares) - 0.5, end=-0.5)
-        self.plot.height = 98 + 20 * len(shares)
-        self.plot.yaxis.ticker = FixedTicker(ticks=list(range(len(shares))))
-        self.plot.yaxis.major_label_overrides = {n: f"MLA {layer}" for n, layer in enumerate(shares)}
-        self.source.data = _placed(image, image.shape, first) | {"layer": [layers]}
-        self.mapper.update(low=0, high=float(np.nanmax(image)) or 1)
-
-    def mark(self, row: int, token: int | None) -> None:
-        across, down = self.lines
-        across.location = row
-        down.update(location=token or 0, visible=token is not None)
-
-    def colour(self, dark: bool) -> None:
-        paint(self.plot, dark)
-        self.mapper.palette = ramp("share", dark)
-        for line in self.lines:
-            line.line_color = colours(dark)["fg"]
-
-
 def tile(title: str, meaning: str, cell: str) -> Tile:
     """An empty image whose cells are called `cell`; its colours run from the lowest value to the highest."""
-    plot, source = _figure(title), _source()
+    plot, source = _figure(title), empty_source()
     mapper = LinearColorMapper(low=0, high=1)
     image = plot.image("image", "x", "y", "dw", "dh", source=source, color_mapper=mapper)
     tips = [(cell, "$y{0} down, $x{0} across"), (title, "@image{0.0000}")]
@@ -130,7 +96,8 @@ def tile(title: str, meaning: str, cell: str) -> Tile:
 
 
 def pixel_tile(title: str) -> PixelTile:
-    plot, source = _figure(title), _source()
+    """An empty image of pixels, under two boxes that hatch the padding right of it and below."""
+    plot, source = _figure(title), empty_source()
     image = plot.image_rgba("image", "x", "y", "dw", "dh", source=source)
     tips = [("patch", "$y{0} down, $x{0} across")]
     plot.add_tools(HoverTool(renderers=[image], tooltips=tips))
@@ -143,40 +110,6 @@ def pixel_tile(title: str) -> PixelTile:
     return PixelTile(_view(plot), plot, source, *boxes)
 
 
-def strip(tapped) -> Strip:
-    """An empty strip; `tapped` hears clicks."""
-    plot = figure(
-        title="Share of its attention that a token of text gives to the image",
-        height=120,
-        sizing_mode="stretch_width",
-        tools="",
-        toolbar_location=None,
-        x_range=Range1d(0, 1),
-        y_range=Range1d(1, 0),
-        x_axis_label="token",
-        min_border_right=8,
-    )
-    _quiet(plot)
-    plot.grid.visible = False
-    plot.axis.major_tick_in = 0
-    plot.xaxis.ticker = BasicTicker(min_interval=1)
-    mapper = LinearColorMapper(low=0, high=1, nan_color="rgba(0,0,0,0)")
-    source = _source()
-    image = plot.image("image", "x", "y", "dw", "dh", source=source, color_mapper=mapper)
-    tips = [("layer", "@layer"), ("token", "$x{0}"), ("share on the image", "@image{0.0000}")]
-    plot.add_tools(HoverTool(renderers=[image], tooltips=tips))
-    plot.add_layout(
-        ColorBar(color_mapper=mapper, width=8, padding=4, ticker=BasicTicker(desired_num_ticks=3)), "right"
-    )
-    lines = tuple(
-        Span(dimension=d, location=0, line_width=1, line_dash="dashed") for d in ("width", "height")
-    )
-    for line in lines:
-        plot.add_layout(line)
-    plot.on_event("tap", tapped)
-    return Strip(plot, source, mapper, lines)
-
-
 def _figure(title: str) -> figure:
     plot = figure(
         title=title,
@@ -187,12 +120,13 @@ def _figure(title: str) -> figure:
         y_range=Range1d(1, 0),
         min_border=0,
     )
-    _quiet(plot)
+    plain_title(plot)
     plot.axis.visible = False
     return plot
 
 
-def _quiet(plot: figure) -> None:
+def plain_title(plot: figure) -> None:
+    """A title no louder than the text around the figure."""
     plot.title.text_font_size, plot.title.text_font_style = "12px", "normal"
 
 
@@ -204,17 +138,18 @@ def _fit(view: pn.Column, plot: figure, cells: tuple[int, int]) -> None:
     """Show all cells [down, across], square."""
     down, across = cells
     pixels = SIDE / max(cells)
-    width, height = (max(LEAST, round(n * pixels)) for n in (across, down))
+    width, height = (max(MIN_SIDE, round(n * pixels)) for n in (across, down))
     view.width = width  # a figure of fixed width is not laid out when it comes into a page that is there
-    plot.height = height + TITLE + (SCALE if plot.below[1:] else 0)
+    plot.height = height + TITLE_HEIGHT + (SCALE_HEIGHT if plot.below[1:] else 0)
     plot.x_range.update(start=-0.5, end=across - 0.5)
     plot.y_range.update(start=down - 0.5, end=-0.5)
 
 
-def _source() -> ColumnDataSource:
+def empty_source() -> ColumnDataSource:
     return ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
 
 
-def _placed(image: np.ndarray, cells: tuple[int, int], left: int = 0) -> dict:
+def image_data(image: np.ndarray, cells: tuple[int, int], left: int = 0) -> dict:
+    """Columns of a source: an image over `cells` [down, across], the first column centred on `left`."""
     down, across = cells
     return {"image": [image], "x": [left - 0.5], "y": [-0.5], "dw": [across], "dh": [down]}

@@ -62,6 +62,6 @@ class InterventionPanel:
         self.form.param.update(
             options=intervention_form.options(result.config),
             interventions=[str(intervention) for intervention in result.interventions],
-            runs=sources,
+            sources=sources,
             undoable=bool(self._undo),
         )

@@ -30,15 +30,15 @@ def on_tap(session: RunSession, snapshot: LabSnapshot, picture: Picture, row: in
     top, bottom, left, right = picture.numbers
     if not (top <= row <= bottom and left <= column <= right):
         return
-    for number, first, word, names in (
+    for number, first, axis, names in (
         (row, top, picture.down, picture.rows),
         (column, left, picture.across, picture.columns),
     ):
-        if word == "token":
+        if axis == "token":
             on_message(session, {"token": int(shared(snapshot)[number])})
-        elif word.endswith("head"):
+        elif axis.endswith("head"):
             on_message(session, {"head": number})
-        elif "layer" in word and number - first < len(names):
+        elif "layer" in axis and number - first < len(names):
             _set_layer_by_name(session, names[number - first])
 
 

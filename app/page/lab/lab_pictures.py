@@ -1,4 +1,4 @@
-"""The Lab after a run: which pictures are asked for, made by the runner's threads and shown one by one."""
+"""The Lab after a run: the pictures of a selection, made by the runner's threads and shown one by one."""
 
 import asyncio
 from functools import partial
@@ -12,7 +12,7 @@ from k3scope.app.page.kit.static import styles
 from k3scope.app.page.lab import continuation_panel, lab_text, linked_cursor
 from k3scope.app.page.lab.baseline_menu import comparable, name_of_baseline
 from k3scope.app.page.lab.components import SelectionBar, TokenStrip
-from k3scope.app.page.lab.image_views import images
+from k3scope.app.page.lab.image_views import image_pictures
 from k3scope.app.page.lab.intervention_panel import InterventionPanel
 from k3scope.app.page.lab.lab_messages import on_message, on_tap
 from k3scope.app.page.lab.lab_snapshot import LabSnapshot, marks, picture_of, text_of
@@ -40,6 +40,7 @@ class LabPictures:
     def __init__(self, session: RunSession):
         self._session, self._state = session, session.state
         self._snapshot: LabSnapshot | None = None
+        # whether the browser has drawn the Lab; without one, as in tests, nothing is waited for
         self._connected = pn.state.curdoc is None or pn.state.curdoc.session_context is None
         self._sent = False  # whether the figures are on their way
         self._repeated: RunResult | None = None  # on its way back into memory
@@ -48,14 +49,14 @@ class LabPictures:
         session.follow("lab.busy", lambda event: setattr(self._strip, "busy", event.new))
         self._form = InterventionPanel(session).form
         self._text = pn.pane.HTML(stylesheets=[styles("lab")], sizing_mode="stretch_width", margin=(4, 0))
-        most = max(len(view.slots) for view in VIEWS.values())
-        self._panes = [PlotPane(self._state, partial(self._choose, i), self._on_tap) for i in range(most)]
-        linked_cursor.link([pane.drawn for pane in self._panes])
+        count = max(len(view.slots) for view in VIEWS.values())
+        self._panes = [PlotPane(self._state, partial(self._choose, i), self._on_tap) for i in range(count)]
+        linked_cursor.link([pane.heatmap for pane in self._panes])
         views = (pane.view for pane in self._panes)
         grid = pn.FlexBox(*views, gap="12px 20px", margin=0, sizing_mode="stretch_width")
         # a column each: components have a style of their own that `visible` does not reach
         self._for_tokens = pn.Column(self._strip, sizing_mode="stretch_width", margin=0)
-        self._images = pn.Column(images(session), sizing_mode="stretch_width", margin=0)
+        self._images = pn.Column(image_pictures(session), sizing_mode="stretch_width", margin=0)
         self.view = pn.Column(
             self._bar,
             self._form,
@@ -68,7 +69,7 @@ class LabPictures:
         )
 
     def update(self) -> None:
-        """Show what the state asks for; what is already shown stays as it is."""
+        """Show the selection of the state; what is already shown stays as it is."""
         result, baseline = self._session.result, self._session.baseline
         full_run = self._session.runner.full_run(result.id)
         for needed in (result, baseline):
@@ -79,9 +80,8 @@ class LabPictures:
             self._snapshot = None
             return
         snapshot = self._take_snapshot(result, full_run)
-        if (
-            not self._connected and self._sent
-        ):  # the browser must know the figures before it hears of a change
+        # the browser must know the figures before it hears of a change
+        if self._sent and not self._connected:
             return
         self._show_selection(snapshot)
         self._sent = True
@@ -122,10 +122,12 @@ class LabPictures:
 
     def _take_snapshot(self, result: RunResult, full_run: Run) -> LabSnapshot:
         state, baseline = self._state, self._session.baseline
-        name, _, own = state.lab_view.partition(":")
+        name, _, lab_layer = state.lab_view.partition(
+            ":"
+        )  # a layer of the Lab alone, where another model is drawn
         view = VIEWS[name]
-        same = state.model == result.spec.model
-        layer = chosen_layer(view, result.config, int(own) if own else None, state.layer if same else None)
+        page_layer = state.layer if state.model == result.spec.model else None
+        layer = chosen_layer(view, result.config, int(lab_layer) if lab_layer else None, page_layer)
         heads = view.heads(result.config)
         head = state.head if state.head is not None and state.head < heads else 0
         last = len(result.tokens) - 1
@@ -144,7 +146,7 @@ class LabPictures:
         return next((c for c in slot.choices if c.key in self._state.plots), slot.choices[0])
 
     def _show_selection(self, snapshot: LabSnapshot) -> None:
-        """Everything that answers at once: the bar, the chips, the theme, the lines in the plots."""
+        """Everything that needs no thread: the bar, the chips, the theme, the lines in the plots."""
         view, selection, result = VIEWS[snapshot.view], snapshot.selection, snapshot.result
         layers = [[i, f"{i} {result.config.kinds[i].upper()}"] for i in view.layers(result.config)]
         chosen = {
@@ -155,7 +157,7 @@ class LabPictures:
             "token": selection.token,
             "tokens": len(result.tokens),
             "text": result.tokens[selection.token].text,
-            "runs": comparable(self._session),
+            "baselines": comparable(self._session),
             "baseline": self._state.baseline,
         }
         self._bar.param.update(view=snapshot.view, chosen=chosen)
@@ -168,7 +170,7 @@ class LabPictures:
                 pane.offer(view.slots[i], snapshot.choices[i])
             else:
                 pane.hide()
-            pane.drawn.colour(self._state.dark)
+            pane.heatmap.colour(self._state.dark)
 
     async def _draw(self, snapshot: LabSnapshot) -> None:
         """Text and pictures of a snapshot, unless another one is asked for meanwhile."""
@@ -193,10 +195,10 @@ class LabPictures:
         else:
             pane = self._panes[index]
             pane.show(content, badge(snapshot.result.spec.model))
-            pane.drawn.mark(*marks(snapshot, content))
+            pane.heatmap.mark(*marks(snapshot, content))
 
     def _choose(self, index: int, key: str) -> None:
-        """Take a picture of a slot; the first is there unless another one is in the link."""
+        """Choose a picture of a slot: the first is shown unless the link names another."""
         slot = VIEWS[self._snapshot.view].slots[index]
         keys = [choice.key for choice in slot.choices]
         others = [name for name in self._state.plots if name not in keys]

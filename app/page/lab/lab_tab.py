@@ -4,7 +4,7 @@ import panel as pn
 
 from k3scope.app.examples import examples
 from k3scope.app.page.kit.static import styles
-from k3scope.app.page.lab.image_views import later
+from k3scope.app.page.lab.image_views import schedule
 from k3scope.app.page.lab.lab_pictures import LabPictures
 from k3scope.app.runs.run_session import RunSession
 
@@ -16,7 +16,7 @@ takes. Type a prompt below, or start with an example.</p>"""
 
 def lab(session: RunSession) -> pn.Column:
     """The Lab of a visitor; its figures are built when it is first looked at after a run."""
-    place = pn.Column(sizing_mode="stretch_width", margin=0)
+    column = pn.Column(sizing_mode="stretch_width", margin=0)
     empty = pn.Column(
         pn.pane.HTML(EMPTY, stylesheets=[styles("lab")], margin=0),
         example_button(session),
@@ -27,23 +27,23 @@ def lab(session: RunSession) -> pn.Column:
 
     def fill() -> None:
         if session.result is None:
-            place.objects = [empty]
+            column.objects = [empty]
             return
         if not built:
             built.append(LabPictures(session))
         built[0].update()
-        if place.objects != [built[0].view]:
-            place.objects = [built[0].view]
+        if column.objects != [built[0].view]:
+            column.objects = [built[0].view]
 
     def show(*_) -> None:
         if session.state.view == "lab":
-            later(fill)
+            schedule(fill)
 
     session.follow("lab", show)
     session.state.follow("lab", show)
     if session.state.view == "lab":
         fill()
-    return place
+    return column
 
 
 def example_button(session: RunSession) -> pn.widgets.Button:

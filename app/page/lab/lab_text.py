@@ -1,6 +1,7 @@
-"""What the Lab says in words: numbers of a view, tokens one by one, and how two runs differ."""
+"""The texts of the Lab: numbers of a view, tokens one by one, and how two runs differ."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def _routing(run: Run, layer: int) -> list[tuple[str, str]]:
 
 def _memory(run: Run, selection: Selection) -> list[tuple[str, str]]:
     write = run.kda.write(selection.layer, selection.head, selection.token)
-    lines = [
+    numbers = [
         ("head, layer", f"{selection.head}, {selection.layer}"),
         ("half-life", f"{plain(run.kda.half_life(selection.layer)[selection.head])} tokens"),
         (f"write strength at token {selection.token}", f"{write.strength:.3g}"),
@@ -67,27 +68,29 @@ def _memory(run: Run, selection: Selection) -> list[tuple[str, str]]:
         f"{getattr(steps, name)[selection.token, selection.head]:.3g}"
         for name in ("erased", "written", "change", "cosine")
     )
-    lines.append(("it erased", f"{erased}, wrote {written}, a change of {change}"))
-    lines.append(("old prediction against new value", f"cosine {cosine}"))
+    numbers.append(("it erased", f"{erased}, wrote {written}, a change of {change}"))
+    numbers.append(("old prediction against new value", f"cosine {cosine}"))
     errors = run.kda.forms(selection.layer, FORMS)
-    over = "" if run.length <= FORMS else f", first {FORMS} tokens"
-    lines.append((f"recurrent = chunked = step by step{over}, largest error", f"{max(errors.values()):.1e}"))
-    return lines
+    part = "" if run.length <= FORMS else f", first {FORMS} tokens"
+    numbers.append(
+        (f"recurrent = chunked = step by step{part}, largest error", f"{max(errors.values()):.1e}")
+    )
+    return numbers
 
 
 def tokens(result: RunResult) -> dict:
-    """Every token: text, kind, id, probability, loss, rank; None where nothing predicted it."""
+    """Every token as a row: text, kind, id, probability, loss, rank; None where nothing predicted it."""
     measured = result.readings.tokens
     rows = []
     for i, token in enumerate(result.tokens):
-        id_, text, kind = chip(token)
+        token_id, text, kind = chip(token)
         numbers = [None] * 3
         if math.isfinite(measured.prob[i]):
             prob, loss = (round(float(value[i]), 6) for value in (measured.prob, measured.loss))
             numbers = [prob, loss, int(measured.rank[i])]
-        rows.append([text, kind, id_, *numbers])
-    mean, guess = measured.mean_loss, math.log(result.config.vocab)
-    loss_text = f"mean loss {mean:.3f} nats; guessing would be {guess:.3f}" if math.isfinite(mean) else ""
+        rows.append([text, kind, token_id, *numbers])
+    mean, uniform = measured.mean_loss, math.log(result.config.vocab)
+    loss_text = f"mean loss {mean:.3f} nats; guessing would be {uniform:.3f}" if math.isfinite(mean) else ""
     return {
         "rows": rows,
         "vocab": result.config.vocab,
@@ -97,33 +100,37 @@ def tokens(result: RunResult) -> dict:
     }
 
 
-def expected(run: Run, token: int, token_of, count: int = 8) -> dict:
-    """The likeliest tokens after one: id, text, kind, probability, and whether it is what came."""
+def expected(run: Run, token: int, token_of: Callable[[int], Token], count: int = 8) -> dict:
+    """The likeliest tokens after one as rows: id, text, kind, probability, whether it came next."""
     ids, probs = logit_lens.candidates(run.logits[:1, token : token + 1], count)
-    came = int(run.ids[0, token + 1]) if token + 1 < run.length else None
+    actual = int(run.ids[0, token + 1]) if token + 1 < run.length else None
     rows = [
-        [*chip(token_of(int(i))), round(float(p), 6), int(i) == came]
+        [*chip(token_of(int(i))), round(float(p), 6), int(i) == actual]
         for i, p in zip(ids[0], probs[0], strict=True)
     ]
     return {"token": token, "rows": rows}
 
 
-def report(ours: Run, theirs: Run, tokens: tuple[Token, ...]) -> list[tuple[str, str]]:
-    """How two runs differ: `theirs` is what is compared with. ValueError when they share no token."""
-    pairs = Pairs.of(ours, theirs)
-    between = difference(theirs, ours, pairs.positions[:, ::-1])
+def report(run: Run, baseline: Run, tokens: tuple[Token, ...]) -> list[tuple[str, str]]:
+    """How a run, whose `tokens` these are, differs from another. ValueError when they share no token."""
+    pairs = Pairs.of(run, baseline)
+    between = difference(baseline, run, pairs.positions[:, ::-1])
     changed, loss = int(between.top_changed.sum()), between.mean_loss
     most = int(np.nanargmax(between.kl)) if np.isfinite(between.kl).any() else 0
-    at = int(between.pairs[most, 1])
+    position = int(between.pairs[most, 1])
     common_experts = float(np.mean(between.routes)) if between.routes.size else None
     shifts = zip(between.layers, between.shift, strict=True)
     first = next((layer for layer, row in shifts if row.max() > 1e-6), None)
-    lines = [
-        ("tokens in common", f"{len(between.pairs):,} of {ours.length:,}"),
+    numbers = [
+        ("tokens in common", f"{len(between.pairs):,} of {run.length:,}"),
         ("another likeliest next token", f"{changed:,}"),
         ("KL of the next token, mean", f"{float(np.mean(between.kl)):.3g} nats"),
-        ("largest", f"{between.kl[most]:.3g} nats at token {at} {chip(tokens[at])[1]!r}"),
+        ("largest", f"{between.kl[most]:.3g} nats at token {position} {chip(tokens[position])[1]!r}"),
         ("loss", "not known" if math.isnan(loss) else f"{loss:+.3g} nats"),
         ("first layer that differs", "none" if first is None else str(first)),
     ]
-    return lines if common_experts is None else [*lines, ("experts that both chose", f"{common_experts:.0%}")]
+    return (
+        numbers
+        if common_experts is None
+        else [*numbers, ("experts that both chose", f"{common_experts:.0%}")]
+    )

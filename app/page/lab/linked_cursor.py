@@ -7,27 +7,32 @@ from bokeh.models import BoxAnnotation, ColumnDataSource, CustomJS
 
 from k3scope.app.page.kit.theme import colours
 
-# bands of a plot: across (a column) and down (a row); `axes`: names of columns and of rows, in this order
+# A plot has two axes and two bands: across (columns, d = 0) and down (rows, d = 1). An axis is the source of
+# its names: text and layer (`id`) of each, and as tags where the first cell starts, the size of a cell and
+# what is counted. `axes` and `bands` hold those of all plots, `me` is the plot under the pointer. Tokens,
+# heads and experts are the same where their numbers are; a layer may have several rows (its two mixes, say),
+# so it is looked up by id. Nothing is synced: the marks are this browser's own, and a server would send them
+# back late. `state` holds what is marked: the pointer moves far more often than its cell.
 _MOVE = """
-const at = [cb_obj.x, cb_obj.y]
-const spot = axes[me].map((axis, d) => {
-  const [start, step, kind] = axis.tags, cell = Math.floor((at[d] - start) / step)
+const position = [cb_obj.x, cb_obj.y]
+const pointed = axes[me].map((axis, d) => {
+  const [start, step, kind] = axis.tags, cell = Math.floor((position[d] - start) / step)
   if (!kind || cell < 0 || cell >= axis.data.text.length) return null
-  return { kind, id: kind === "layer" ? axis.data.id[cell] : Math.round(at[d]) }
+  return { kind, id: kind === "layer" ? axis.data.id[cell] : Math.round(position[d]) }
 })
-const key = JSON.stringify([me, spot])
+const key = JSON.stringify([me, pointed])
 if (state.tags[0] === key) return
 state.setv({ tags: [key] }, { sync: false })
 axes.forEach((pair, plot) => pair.forEach((axis, d) => {
   const [start, step, kind] = axis.tags, cells = axis.data.text.length
-  const wanted = [spot[d], spot[1 - d]].find((s) => s && s.kind === kind)
+  const target = [pointed[d], pointed[1 - d]].find((thing) => thing && thing.kind === kind)
   let first = null, last = null
-  if (wanted && kind === "layer") {
-    const here = axis.data.id.indexOf(wanted.id)
-    const end = axis.data.id.lastIndexOf(wanted.id) + 1
-    if (here >= 0) [first, last] = [start + here * step, start + end * step]
-  } else if (wanted && wanted.id >= start && wanted.id < start + cells * step)
-    [first, last] = [wanted.id - 0.5, wanted.id + 0.5]
+  if (target && kind === "layer") {
+    const firstCell = axis.data.id.indexOf(target.id)
+    const end = axis.data.id.lastIndexOf(target.id) + 1
+    if (firstCell >= 0) [first, last] = [start + firstCell * step, start + end * step]
+  } else if (target && target.id >= start && target.id < start + cells * step)
+    [first, last] = [target.id - 0.5, target.id + 0.5]
   const ends = d === 0 ? { left: first ?? 0, right: last ?? 0 } : { top: first ?? 0, bottom: last ?? 0 }
   bands[plot][d].setv({ ...ends, visible: first !== null }, { sync: false })
 }))
@@ -40,8 +45,8 @@ for (const band of bands.flat()) band.setv({ visible: false }, { sync: false })
 
 def bands() -> tuple[BoxAnnotation, BoxAnnotation]:
     """Marks of a column and of a row."""
-    look = {"fill_alpha": 0, "line_width": 1.5, "line_alpha": 0.9, "visible": False, "level": "overlay"}
-    return BoxAnnotation(left=0, right=0, **look), BoxAnnotation(top=0, bottom=0, **look)
+    style = {"fill_alpha": 0, "line_width": 1.5, "line_alpha": 0.9, "visible": False, "level": "overlay"}
+    return BoxAnnotation(left=0, right=0, **style), BoxAnnotation(top=0, bottom=0, **style)
 
 
 def paint(pair: Sequence[BoxAnnotation], dark: bool) -> None:
@@ -49,11 +54,14 @@ def paint(pair: Sequence[BoxAnnotation], dark: bool) -> None:
         band.line_color = colours(dark)["pick"]
 
 
-def kind_of(word: str) -> str:
-    """What the numbers of an axis count, the same word in every plot; empty where they count nothing."""
-    last = word.rpartition(" ")[2]
+def kind_of(axis_label: str) -> str:
+    """What the numbers of an axis count, the same word in every plot; empty where they count nothing.
+
+    Heads of KDA and of MLA are one kind; channels of keys and of values are two.
+    """
+    last = axis_label.rpartition(" ")[2]
     if last in ("token", "head", "expert", "channel"):
-        return word if last == "channel" else last
+        return axis_label if last == "channel" else last
     return "layer" if last in ("layer", "mix", "sublayer") else ""
 
 
@@ -61,12 +69,12 @@ def ids(kind: str, names: Sequence[str]) -> list[int]:
     """Layer that each row or column belongs to, -1 for none; other kinds go by their numbers."""
     if kind != "layer":
         return [-1] * len(names)
-    found = (re.search(r"(\d+)$", name) for name in names)
-    return [int(m[1]) if m else -1 for m in found]
+    matches = (re.search(r"(\d+)$", name) for name in names)
+    return [int(match[1]) if match else -1 for match in matches]
 
 
 def link(plots: Sequence) -> None:
-    """Let `plots` point at what is under the pointer in one of them."""
+    """Let the `Heatmap`s of `plots` mark what is under the pointer in one of them."""
     args = {
         "axes": [[plot.column_names, plot.row_names] for plot in plots],
         "bands": [list(plot.bands) for plot in plots],

@@ -9,32 +9,32 @@ from k3scope.app.lab.lab_views import Slot
 from k3scope.app.lab.picture_file import MIME, file_of
 from k3scope.app.link.state import State
 from k3scope.app.page.lab.components import PlotHead
-from k3scope.app.page.lab.heatmap import Plot
+from k3scope.app.page.lab.heatmap import Heatmap
 from k3scope.model.measure.picture import Picture
 
 
 class PlotPane:
-    """Shows one picture of a slot at a time; tells what was chosen, saves it as it is shown."""
+    """Shows one picture of a slot at a time; reports what is chosen, saves it as it is shown."""
 
     def __init__(
         self, state: State, on_choice: Callable[[str], None], on_tap: Callable[[Picture, int, int], None]
     ):
         self._state, self._on_choice = state, on_choice
         self.head = PlotHead(self._on_message)
-        self.drawn = Plot(lambda row, column: on_tap(self.drawn.picture, row, column))
-        self._pane = pn.pane.Bokeh(self.drawn.plot, sizing_mode="stretch_width", margin=0)
+        self.heatmap = Heatmap(lambda row, column: on_tap(self.heatmap.picture, row, column))
+        self._pane = pn.pane.Bokeh(self.heatmap.plot, sizing_mode="stretch_width", margin=0)
         self.view = pn.Column(self.head, self._pane, sizing_mode="stretch_width", margin=0, visible=False)
-        self.drawn.colour(state.dark)
+        self.heatmap.colour(state.dark)
 
     def offer(self, slot: Slot, choice: str) -> None:
-        """Take the place of a slot: its width and its choices."""
+        """Take the width and the choices of a slot."""
         self.view.styles = {"flex": "1 1 400px" if slot.half else "1 1 100%", "min-width": "min(100%, 360px)"}
         self.view.visible = True
         choices = [[c.key, c.label] for c in slot.choices]
         self.head.about = {**self.head.about, "choices": choices, "choice": choice}
 
     def show(self, picture: Picture, badge: dict) -> None:
-        self.drawn.show(picture)
+        self.heatmap.show(picture)
         self._pane.visible = True
         self.head.about = {
             **self.head.about,
@@ -58,8 +58,12 @@ class PlotPane:
         match data:
             case {"choice": str(key)}:
                 self._on_choice(key)
-            case {"save": str(form)} if form in MIME and self.drawn.picture is not None:
-                name, content = file_of(self.drawn.picture, form, self._state.dark)
-                data = base64.b64encode(content).decode()
-                count = self.head.file.get("n", 0) + 1
-                self.head.file = {"name": name, "mime": MIME[form], "data": data, "n": count}
+            case {"save": str(file_format)} if file_format in MIME and self.heatmap.picture is not None:
+                self._save(file_format)
+
+    def _save(self, file_format: str) -> None:
+        """Hand the picture to the browser; the count makes the same file a change, so it is saved again."""
+        name, content = file_of(self.heatmap.picture, file_format, self._state.dark)
+        encoded = base64.b64encode(content).decode()
+        count = self.head.file.get("count", 0) + 1
+        self.head.file = {"name": name, "mime": MIME[file_format], "data": encoded, "count": count}

@@ -145,8 +145,9 @@ def test_the_names_of_pictures_in_a_link_stay_as_they_are():
     ]  # fmt: skip
     assert memory == [
         "kda-half-life-by-head", "kda-by-channel", "kda-state-matrix", "kda-one-write",
-        "kda-size-of-the-memory", "kda-write-strength", "kda-kept", "kda-written", "kda-erased", "kda-change", "kda-output-gate",
-        "kda-old-prediction-against-new-value", "kda-read-out-by-source", "kda-around-the-token",
+        "kda-size-of-the-memory", "kda-write-strength", "kda-kept", "kda-written", "kda-erased", "kda-change",
+        "kda-output-gate", "kda-old-prediction-against-new-value", "kda-read-out-by-source",
+        "kda-around-the-token",
     ]  # fmt: skip
     assert attention == [
         "attention-every-head", "attention-one-head", "attention-around-the-token", "attention-score-own-key",

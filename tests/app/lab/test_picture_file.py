@@ -11,7 +11,7 @@ from PIL import Image
 
 from k3scope.app.lab.lab_views import VIEWS, Selection, draw
 from k3scope.app.lab.picture_file import file_of
-from k3scope.app.page.lab.heatmap import Plot
+from k3scope.app.page.lab.heatmap import Heatmap
 from k3scope.model.measure.colours import ramp
 from k3scope.model.runs.lab import lab
 
@@ -28,7 +28,7 @@ def run():
 def test_files_hold_what_is_on_the_screen(run, view, slot, dark):
     place = VIEWS[view].slots[slot]
     picture = draw(run, place, place.choices[0], Selection({"memory": 0, "attention": 3}.get(view), 1, 4))
-    plot = Plot(lambda *_: None)
+    plot = Heatmap(lambda *_: None)
     plot.colour(dark)
     plot.show(picture)
     npz = np.load(io.BytesIO(file_of(picture, "NPZ", dark)[1]))

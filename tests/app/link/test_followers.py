@@ -14,7 +14,7 @@ from k3scope.app.page.architecture.layer_strip import strip
 from k3scope.app.page.dock.dock import dock
 from k3scope.app.page.inspector.live import live
 from k3scope.app.page.kit.theme import follow as follow_theme
-from k3scope.app.page.lab.image_views import images
+from k3scope.app.page.lab.image_views import image_pictures
 from k3scope.app.page.lab.lab_tab import lab
 from k3scope.app.page.page import page, visit
 from k3scope.app.runs.run_session import RunSession
@@ -58,7 +58,7 @@ def test_every_row_is_used_by_one_part_and_every_part_names_a_row():
 def test_nothing_else_subscribes_to_the_state_or_the_session():
     watched = {receiver.removesuffix(".param") for receiver, _ in calls("watch")}
     # components of the page that hand on what the browser sends
-    assert watched == {"drawn", "select", "self", "shell"}
+    assert watched == {"drawn", "menu", "self", "shell"}
     assert calls("depends") == []
 
 
@@ -91,7 +91,7 @@ def reactions():
         session = RunSession(state, runner, lambda _coroutine: None)
         strip(session)
         assert isinstance(page(state, address, dock(session), live(session), lab(session)), pn.Template)
-        images(session)
+        image_pictures(session)
         follow_theme(figure(), state)
         for name, value in NEW.items():
             changing[0] = name

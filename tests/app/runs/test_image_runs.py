@@ -10,7 +10,8 @@ from safetensors.torch import load_file
 from visitor import Visitor
 
 from k3scope.app.cli import main
-from k3scope.app.page.dock.dock import dock, result
+from k3scope.app.page.dock.dock import dock
+from k3scope.app.page.dock.result_message import chips
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_status import summary
 from k3scope.app.runs.run_store import Store
@@ -116,12 +117,12 @@ def test_odd_pictures_run(runner, picture, tmp_path):
 
 def test_the_rows_of_an_image_are_one_chip(runner):
     run = Guest(runner).run("hi", "ring")
-    chips = result(run)["pieces"]
-    image = next(chip for chip in chips if chip[2] == "image")
+    shown = chips(run)
+    image = next(chip for chip in shown if chip[2] == "image")
     words = runner.count("k3-random", "image 150x100")
     assert image == [PLACEHOLDER, "image, 24 rows", "image", words + 2, 24, False]
-    assert chips[-1] == [ord("i"), "i", "", len(run.tokens) - 1, 1, False]
-    assert sum(chip[4] for chip in chips) == len(run.tokens)
+    assert shown[-1] == [ord("i"), "i", "", len(run.tokens) - 1, 1, False]
+    assert sum(chip[4] for chip in shown) == len(run.tokens)
     assert f"{words + 24 + 5} tokens, 24 of them image rows" in summary(run)
 
 
@@ -141,15 +142,15 @@ def test_the_fifth_image_is_refused_and_one_can_be_taken_out(runner):
 def test_what_the_browser_sends_is_checked(runner):
     visitor = Guest(runner)
     shown = dock(visitor.session)
-    shown._handle_msg({"type": "image", "name": "a.png", "data": "not base64!"})
+    shown._handle_msg({"type": "attach", "name": "a.png", "data": "not base64!"})
     assert visitor.session.problem == "a.png did not arrive whole; please add it again."
     assert shown.received == 1
-    shown._handle_msg({"type": "sample", "name": "no such"})
+    shown._handle_msg({"type": "attach_sample", "name": "no such"})
     assert "there is no sample image" in visitor.session.problem
     for index in (-1, 7):
         shown._handle_msg({"type": "remove", "index": index})
         shown._handle_msg({"type": "shrink", "index": index})
-    assert shown.images == []
+    assert shown.attachments == []
 
 
 def test_a_link_brings_images_back_after_a_restart(tmp_path):

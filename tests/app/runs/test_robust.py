@@ -9,7 +9,7 @@ import pytest
 import torch
 from visitor import Visitor
 
-from k3scope.app.page.dock.dock import result
+from k3scope.app.page.dock.result_message import chips
 from k3scope.app.runs.job import Cancelled, Job
 from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.runner import Runner
@@ -129,7 +129,7 @@ def test_odd_text_runs_and_is_kept_as_it_was_typed(runner, prompt):
     run = visitor.run(prompt)
     assert run is not None, visitor.session.problem
     assert run.spec.prompt == visitor.session.prompt == visitor.state.prompt == prompt
-    assert sum(chip[4] for chip in result(run)["pieces"]) == len(run.tokens)
+    assert sum(chip[4] for chip in chips(run)) == len(run.tokens)
     assert runner.spec(run.id).prompt == prompt
 
 

@@ -4,7 +4,7 @@ import pytest
 from visitor import Visitor
 
 from k3scope.app.link.fields import DEFAULTS
-from k3scope.app.page.dock.dock import result
+from k3scope.app.page.dock.result_message import result_message
 from k3scope.app.page.kit.token_chip import chip
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_status import summary
@@ -167,8 +167,8 @@ def test_the_result_holds_all_tokens_and_eight_next_ones(runner):
     visitor = Visitor(runner)
     visitor.session.start("k3-random", "365")
     visitor.settle()
-    shown = result(visitor.session.result)
-    assert [p[0] for p in shown["pieces"]] == list(b"365")
+    shown = result_message(visitor.session.result)
+    assert [chip[0] for chip in shown["chips"]] == list(b"365")
     assert len(shown["next"]) == 8
     assert shown["badge"]["text"] == "random weights"
     assert summary(visitor.session.result).startswith("k3-random · random weights · 3 tokens")

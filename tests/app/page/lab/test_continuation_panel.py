@@ -20,23 +20,23 @@ class Guest(Visitor):
 
 
 def ids(run):
-    return [piece.id for piece in run.tokens]
+    return [token.id for token in run.tokens]
 
 
-def test_a_picked_token_follows_the_one_it_was_offered_after(runner):
+def test_a_chosen_token_follows_the_one_it_was_offered_after(runner):
     visitor = Guest(runner, "1234")
-    first = visitor.ask(pick=65, after=3)
+    first = visitor.ask(append=65, after=3)
     assert (first.spec.prompt, first.spec.generated_ids) == ("1234", (65,))
-    assert visitor.ask(pick=66, after=4).spec.generated_ids == (65, 66)
-    assert visitor.ask(pick=67, after=4).spec.generated_ids == (65, 67)
-    other = visitor.ask(pick=68, after=1)
+    assert visitor.ask(append=66, after=4).spec.generated_ids == (65, 66)
+    assert visitor.ask(append=67, after=4).spec.generated_ids == (65, 67)
+    other = visitor.ask(append=68, after=1)
     assert (other.spec.prompt, other.spec.generated_ids) == ("12", (68,))
 
 
 def test_a_cut_inside_a_character_keeps_its_bytes_as_added_tokens(runner):
     visitor = Guest(runner, "a月b")
     before = ids(visitor.session.result)
-    run = visitor.ask(pick=65, after=2)
+    run = visitor.ask(append=65, after=2)
     assert run.spec.prompt == "a"
     assert ids(run) == [*before[:3], 65]
     with pytest.raises(ValueError, match="no text that ends"):
@@ -45,23 +45,23 @@ def test_a_cut_inside_a_character_keeps_its_bytes_as_added_tokens(runner):
 
 def test_tokens_are_added_and_taken_back(runner):
     visitor = Guest(runner, "back")
-    run = visitor.ask(add=3, temperature=0.7, seed=2)
+    run = visitor.ask(generate=3, temperature=0.7, seed=2)
     assert len(run.spec.generated_ids) == 3
-    said = continuation_panel.describe(run)
-    assert said["count"] == 3
-    assert "same logits up to" in said["text"]
-    assert visitor.ask(back=1).spec.generated_ids == run.spec.generated_ids[:2]
-    assert visitor.ask(back=2).spec.generated_ids == ()
+    description = continuation_panel.describe(run)
+    assert description["count"] == 3
+    assert "same logits up to" in description["text"]
+    assert visitor.ask(remove=1).spec.generated_ids == run.spec.generated_ids[:2]
+    assert visitor.ask(remove=2).spec.generated_ids == ()
     assert continuation_panel.describe(visitor.session.result) == {"count": 0, "text": ""}
 
 
 @pytest.mark.parametrize(
     "bad",
     [
-        {"add": 0, "temperature": 1, "seed": 0},
-        {"add": 10**6, "temperature": 1, "seed": 0},
-        {"add": 1, "temperature": -1, "seed": 0},
-        {"add": 1, "temperature": 1, "seed": -1},
+        {"generate": 0, "temperature": 1, "seed": 0},
+        {"generate": 10**6, "temperature": 1, "seed": 0},
+        {"generate": 1, "temperature": -1, "seed": 0},
+        {"generate": 1, "temperature": 1, "seed": -1},
     ],
 )
 def test_what_cannot_be_added_is_said(runner, bad):
@@ -74,5 +74,5 @@ def test_what_cannot_be_added_is_said(runner, bad):
 def test_other_messages_are_left_to_others(runner):
     visitor = Guest(runner, "else")
     assert not continuation_panel.on_message(visitor.session, {"token": 1})
-    assert not continuation_panel.on_message(visitor.session, {"pick": 1, "after": 99})
-    assert not continuation_panel.on_message(visitor.session, {"back": 1})
+    assert not continuation_panel.on_message(visitor.session, {"append": 1, "after": 99})
+    assert not continuation_panel.on_message(visitor.session, {"remove": 1})

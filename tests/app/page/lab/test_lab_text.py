@@ -1,4 +1,4 @@
-"""What the Lab says in words, and what its form for interventions means."""
+"""The texts of the Lab, and what its form for interventions means."""
 
 from dataclasses import replace
 
@@ -23,10 +23,10 @@ def runs(runner):
 
 def test_the_report_of_an_intervention_says_where_the_runs_part(runner, runs):
     plain, changed = (runner.full_run(run.id) for run in runs)
-    said = dict(lab_text.report(changed, plain, runs[1].tokens))
-    assert said["first layer that differs"] == "3"
-    assert said["tokens in common"] == "7 of 7"
-    assert said["loss"].endswith("nats")
+    numbers = dict(lab_text.report(changed, plain, runs[1].tokens))
+    assert numbers["first layer that differs"] == "3"
+    assert numbers["tokens in common"] == "7 of 7"
+    assert numbers["loss"].endswith("nats")
 
 
 def test_the_run_to_compare_with_is_called_by_what_sets_it_apart(runs):
@@ -38,38 +38,38 @@ def test_the_run_to_compare_with_is_called_by_what_sets_it_apart(runs):
 
 
 def test_a_run_does_not_differ_from_itself(runner, runs):
-    whole = runner.full_run(runs[0].id)
-    said = dict(lab_text.report(whole, whole, runs[0].tokens))
-    assert said["first layer that differs"] == "none"
-    assert said["another likeliest next token"] == "0"
-    assert said["experts that both chose"] == "100%"
+    full_run = runner.full_run(runs[0].id)
+    numbers = dict(lab_text.report(full_run, full_run, runs[0].tokens))
+    assert numbers["first layer that differs"] == "none"
+    assert numbers["another likeliest next token"] == "0"
+    assert numbers["experts that both chose"] == "100%"
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_has_its_numbers(runner, runs, view):
     layers = VIEWS[view].layers(runs[0].config)
-    found = dict(
+    numbers = dict(
         lab_text.facts(runner.full_run(runs[0].id), view, Selection(layers[0] if layers else None, 0, 3))
     )
     if view == "routing":
-        assert found["choices"] == "7 tokens × 3 = 21"
+        assert numbers["choices"] == "7 tokens × 3 = 21"
     if view == "memory":
-        assert float(found["recurrent = chunked = step by step, largest error"]) < 1e-5
-    assert bool(found) == (view != "tokens")
+        assert float(numbers["recurrent = chunked = step by step, largest error"]) < 1e-5
+    assert bool(numbers) == (view != "tokens")
 
 
 def test_the_tokens_say_that_nothing_predicts_the_first(runs):
-    said = lab_text.tokens(runs[0])
-    assert said["rows"][0] == ["w", "", ord("w"), None, None, None]
-    assert 0 < said["rows"][1][3] < 1
-    assert said["badge"]["text"] == "random weights"
+    tokens = lab_text.tokens(runs[0])
+    assert tokens["rows"][0] == ["w", "", ord("w"), None, None, None]
+    assert 0 < tokens["rows"][1][3] < 1
+    assert tokens["badge"]["text"] == "random weights"
 
 
 def test_what_is_expected_marks_what_came(runner, runs):
-    whole = runner.full_run(runs[0].id)
-    said = lab_text.expected(whole, 3, runner.tokenizer("k3-random").token, count=2048)
-    assert len(said["rows"]) == 2048
-    assert [row[1] for row in said["rows"] if row[4]] == [" w"]
+    full_run = runner.full_run(runs[0].id)
+    expected = lab_text.expected(full_run, 3, runner.tokenizer("k3-random").token, count=2048)
+    assert len(expected["rows"]) == 2048
+    assert [row[1] for row in expected["rows"] if row[4]] == [" w"]
 
 
 def test_a_filled_form_is_an_intervention():
@@ -98,8 +98,8 @@ def test_a_form_that_means_nothing_says_why(form, why):
 
 def test_the_form_offers_what_a_model_has():
     config: Config = preset("k3-random")
-    said = intervention_form.options(config)
-    assert [row["heads"] for row in said["layers"]] == [5, 5, 5, 6, 5, 5, 5, 6, 6]
-    assert said["layers"][0]["experts"] == 0
-    assert said["layers"][0]["attention"] == 0  # layer 0 reads the embedding as it is
+    options = intervention_form.options(config)
+    assert [row["heads"] for row in options["layers"]] == [5, 5, 5, 6, 5, 5, 5, 6, 6]
+    assert options["layers"][0]["experts"] == 0
+    assert options["layers"][0]["attention"] == 0  # layer 0 reads the embedding as it is
     assert "mix" not in intervention_form.options(preset("kimi-linear-48b"))["kinds"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from k3scope.app.page.lab import linked_cursor
-from k3scope.app.page.lab.heatmap import Plot
+from k3scope.app.page.lab.heatmap import Heatmap
 from k3scope.model.measure.picture import Picture
 
 
@@ -27,7 +27,7 @@ def test_rows_know_their_layer_by_their_name():
 
 
 def test_every_plot_hears_the_pointer_and_marks_what_another_one_points_at():
-    plots = [Plot(lambda *_: None) for _ in range(2)]
+    plots = [Heatmap(lambda *_: None) for _ in range(2)]
     linked_cursor.link(plots)
     for plot in plots:
         assert {"mousemove", "mouseleave"} <= plot.plot.js_event_callbacks.keys()

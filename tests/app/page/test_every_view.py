@@ -1,4 +1,4 @@
-"""Every block in every view and tab of every model that is drawn: the half of the page that needs no session."""
+"""Every block in every view and tab of every drawn model: the half of the page that needs no session."""
 
 import pytest
 

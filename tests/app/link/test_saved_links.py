@@ -1,4 +1,4 @@
-"""Links that were shared open what they opened: data/links_v1.json has what the first release made of each."""
+"""Links that were shared open what they opened: data/links_v1.json has what release 0.1.0 made of each."""
 
 import json
 from pathlib import Path

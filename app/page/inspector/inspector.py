@@ -76,7 +76,7 @@ def part(model: str, select: str, layer: int | None, name: str, step: Step) -> s
     """What is chosen of the block: a tensor, an operation or an arrow; nothing without a name."""
     found = details.detail(Facts.of(model), select, name, layer, step) if name else None
     kind = {Tensor: "tensor", Op: "op", list: "arrow"}.get(type(found))
-    return render("part.html", kind=kind, part=found, step=step) if kind else ""
+    return render("block_part.html", kind=kind, part=found, step=step) if kind else ""
 
 
 @lru_cache(maxsize=1024)

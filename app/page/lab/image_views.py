@@ -109,7 +109,7 @@ def later(work) -> None:
 
 
 def _select(name: str, width: int) -> pn.widgets.Select:
-    return pn.widgets.Select(name=name, width=width, margin=0, stylesheets=[styles("parts")])
+    return pn.widgets.Select(name=name, width=width, margin=0, stylesheets=[styles("panel_widgets")])
 
 
 def _wrapping(*parts) -> pn.Row:

@@ -56,7 +56,7 @@ def _kernel(operator: str) -> str:
 
 def _model(name: str) -> dict[str, str]:
     """What is at hand of a model; the path where its owner keeps it is left out."""
-    config, why = config_of(name), models.lacks(name)
+    config, why = config_of(name), models.why_not_runnable(name)
     return {
         "layers": f"{config.layers} layers",
         "runs": f"does not run: {why}" if why else "runs here",
@@ -70,7 +70,7 @@ def _weights(name: str) -> str:
         return f"trained checkpoint, {size((folder_of(name) / SINGLE).stat().st_size)}"
     if name in REGISTERED:
         return "a folder named at the start"
-    return "no weights" if models.lacks(name) else "seeded random weights"
+    return "no weights" if models.why_not_runnable(name) else "seeded random weights"
 
 
 def _tokenizer(name: str, vocab: int) -> str:

@@ -13,16 +13,16 @@ from k3scope.model.presets import DRAWN, META_ONLY, PRESETS, TRAINED
 
 RUNNABLE = (*TRAINED, *(name for name in PRESETS if name not in META_ONLY))
 TITLES = {"kimi-k3": "Kimi K3", "kimi-linear-48b": "Kimi-Linear-48B"}
-BYTES = 4  # of a number here, whatever the checkpoint stores
+BYTES_PER_PARAMETER = 4  # it runs in float32, whatever the checkpoint stores
 
 
 def title(model: str) -> str:
-    """How a model is called on the page: the release by its name, others as they are registered."""
+    """Name of a model on the page: the release by its full name, others as they are registered."""
     return TITLES.get(model, model)
 
 
 def add(text: str) -> RegisteredModel:
-    """Take over NAME=PATH of the command line. ValueError when that cannot be drawn."""
+    """Register NAME=PATH of the command line. ValueError when that cannot be drawn."""
     name, equals, path = text.partition("=")
     if not equals or not path:
         raise ValueError(f"--model {text}: expected NAME=PATH")
@@ -33,18 +33,18 @@ def add(text: str) -> RegisteredModel:
 
 
 def drawn() -> tuple[str, ...]:
-    """What a link may name."""
+    """Models that a link may name."""
     return (*DRAWN, *REGISTERED)
 
 
 def compared() -> tuple[str, ...]:
-    """What may stand beside the drawn model."""
+    """Models that may be compared with the drawn one."""
     return (*PRESETS, *TRAINED, *REGISTERED)
 
 
 @cache
-def lacks(name: str) -> str:
-    """Why a model does not run here, "" when it does."""
+def why_not_runnable(name: str) -> str:
+    """Why a model does not run here, as a phrase; "" when it does. Cached: the folders are read once."""
     if name in RUNNABLE:
         return ""
     if name not in REGISTERED:
@@ -58,7 +58,7 @@ def lacks(name: str) -> str:
         tokenizer_of(name, REGISTERED[name].config.vocab)
     except ValueError as error:
         return without_path(name, str(error))
-    needed, memory = BYTES * Facts.of(name).totals.total, _memory()
+    needed, memory = BYTES_PER_PARAMETER * Facts.of(name).totals.total, _memory()
     if memory and needed > memory:
         return f"its numbers take {size(needed)}, and this machine has {size(memory)} of memory"
     return ""

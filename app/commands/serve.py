@@ -42,7 +42,7 @@ def run(options) -> None:
 
     for text in options.model:
         model = models.add(text)
-        _announce(model, models.lacks(model.name))
+        _announce(model, models.why_not_runnable(model.name))
     # panel and bokeh take a second to import: only after everything above was right
     from k3scope.app.page import server
     from k3scope.app.runs.run_store import Store, default_path

@@ -6,16 +6,16 @@ from k3scope.app.model_cards import card
 from k3scope.app.page.kit import templates, theme
 from k3scope.model.presets import TRAINED
 
-PATH = r"/cards/([a-z0-9-]+)/README\.md"  # as the cards name each other
+PATH = r"/cards/([a-z0-9-]+)/README\.md"  # a card links to others by these paths
 
 
 def card_page(name: str) -> str:
-    """A card as a page of its own."""
-    return templates.render("card.html", model=name, card=card(name), colours=theme.drawing_colours())
+    """The card of a model with weights, as a page of its own."""
+    return templates.render("model_card.html", model=name, card=card(name), colours=theme.drawing_colours())
 
 
 class CardHandler(RequestHandler):
-    """Serves the cards that there are."""
+    """Serves the cards of the trained models; 404 for other names."""
 
     def get(self, name: str):
         if name not in TRAINED:

@@ -13,12 +13,13 @@ _report = cache(report)  # nothing of it changes while the server lives
 
 
 class Liveness(RequestHandler):
-    """The report of `k3scope doctor`, the visitors there are, and the runs on their way now."""
+    """The report of `k3scope doctor`, the visitors there are, and the runs pending by model."""
 
     def initialize(self, runner: Runner, sessions: WeakSet):
         self._runner, self._sessions = runner, sessions
 
     async def get(self):
-        found = await asyncio.to_thread(_report)
+        environment = await asyncio.to_thread(_report)
         self.set_header("Cache-Control", "no-store")
-        self.write({"alive": True, "visitors": len(self._sessions), "runs": self._runner.queued, **found})
+        now = {"alive": True, "visitors": len(self._sessions), "runs": self._runner.queued}
+        self.write(now | environment)

@@ -1,4 +1,4 @@
-"""The page in two halves: what a link shows by itself, and what only a visitor's session can.
+"""The page in two halves: the opening, what a link shows by itself, and what only a visitor's session can.
 
 The first is text, the same for everybody with that link; the second joins it.
 """
@@ -10,13 +10,10 @@ import panel as pn
 from k3scope.app import models
 from k3scope.app.link.fields import LinkTargets
 from k3scope.app.link.state import State
-from k3scope.app.models import title
-from k3scope.app.page.architecture import controls
-from k3scope.app.page.architecture import tour_card as tours
-from k3scope.app.page.architecture.diagram import diagram, first, script
+from k3scope.app.page.architecture import controls, diagram, tour_card
 from k3scope.app.page.architecture.header import header
 from k3scope.app.page.architecture.stage import VIEWS, stage
-from k3scope.app.page.history import Address
+from k3scope.app.page.history import AddressBar
 from k3scope.app.page.inspector.inspector import TABS, inspector
 from k3scope.app.page.kit import templates, theme
 from k3scope.app.page.kit.shell import Shell
@@ -29,7 +26,7 @@ from k3scope.diagrams.spec import block_spec
 
 
 def link_targets() -> LinkTargets:
-    """What a link targets name."""
+    """What a link may name, of the models that are drawn here."""
     names = models.drawn()
     return LinkTargets(
         models=names,
@@ -41,62 +38,63 @@ def link_targets() -> LinkTargets:
     )
 
 
-def visit(search: str) -> tuple[State, Address]:
+def visit(search: str) -> tuple[State, AddressBar]:
     """The state that a link asks for, and the address that follows it."""
     state = State()
-    return state, Address(state, link_targets(), search)
+    return state, AddressBar(state, link_targets(), search)
 
 
+# one text serves every visitor with that link; links are endless, so only the latest are stored
 @lru_cache(maxsize=64)
-def opening(search: str) -> str:
-    """The page of a link down to where the session's half begins: drawing, details, all that is in sight."""
+def opening_html(search: str) -> str:
+    """The page of a link down to where the session's half begins: diagram, details, the open sheet."""
     state, _ = visit(search)
     targets = link_targets()
-    shell = _filled(state, targets)
+    shell = _filled_shell(state, targets)
     sheets = {"cost": CostView(state), "compare": CompareView(state)}
     return templates.render(
         "page.html",
-        now=shell.now,
-        slots=shell.shown,
+        current=shell.current,
+        slots=shell.html,
         models=targets.models,
-        titles={name: title(name) for name in targets.models},
-        tour=tours.first(state.model),
+        titles={name: models.title(name) for name in targets.models},
+        tour_start=tour_card.start_query(state.model),
         views=VIEWS,
         tabs=TABS,
-        first=first(state),
-        drawing=script(),
-        controls=controls.bar(state, targets),
+        initial=diagram.initial_values(state),
+        diagram_script=diagram.script(),
+        controls=controls.controls_html(state, targets),
         sheets={name: (sheet.controls, sheet.results) for name, sheet in sheets.items()},
         colours=theme.drawing_colours(),
     )
 
 
-def page(state: State, address: Address, dock, live, lab) -> pn.Template:
+def session_template(state: State, address: AddressBar, dock, live, lab) -> pn.Template:
     """The session's half for one visitor; dock, live and lab are viewables built on the same state."""
     targets = link_targets()
-    shell = _filled(state, targets)
-    shell.keep()
+    shell = _filled_shell(state, targets)
+    shell.mark_rendered()
     template = pn.Template(templates.template("session.html"))
-    places = {"dock": dock, "about-live": live, "stage-lab": lab}
-    helpers = {
+    mounted = {"dock": dock, "about-live": live, "stage-lab": lab}  # by id of the element that they fill
+    hidden = {  # they fill or listen to what the opening has brought
         "shell": shell,
         "address": address.component,
-        "diagram": diagram(state),
+        "diagram": diagram.diagram(state),
         "controls": controls.controls(state, targets),
         "cost": CostView(state),
         "compare": CompareView(state),
     }
-    for name, viewable in (places | helpers).items():
+    for name, viewable in (mounted | hidden).items():
         template.add_panel(name.replace("-", "_"), viewable)
-    template.add_variable("places", list(places))
-    template.add_variable("helpers", list(helpers))
+    template.add_variable("mounted", list(mounted))
+    template.add_variable("hidden", list(hidden))
     return template
 
 
-def _filled(state: State, targets: LinkTargets) -> Shell:
-    """The fixed places of the page, filled."""
+def _filled_shell(state: State, targets: LinkTargets) -> Shell:
+    """The shell of the page with its slots filled."""
     shell = Shell(state, targets)
-    tours.tour(state, shell, targets)  # first: a link with no more than a stop brings its place along
+    tour_card.tour(state, shell, targets)  # first: a link that is only a stop of the tour sets the selection
     for part in (header, stage, inspector, ledger):
         part(state, shell)
     return shell

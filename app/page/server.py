@@ -31,33 +31,34 @@ from k3scope.model.presets import preset
 MESSAGE_LIMIT = 20 * 2**20  # bytes of one websocket message
 
 
-class Page(DocHandler):
-    """Sends what a link shows by itself at once, and what needs a session when there is one."""
+class PageHandler(DocHandler):
+    """Sends the opening of a link at once, and the session's half when there is a session."""
 
     async def get(self, *args, **kwargs):
         if self.request.path.endswith("/"):
-            self.request.query = self.request.query.replace("?", "%3F")  # Panel would part it there
+            # Panel would split the query there
+            self.request.query = self.request.query.replace("?", "%3F")
             self.request.uri = "?".join(filter(None, (self.request.path, self.request.query)))
             return await super().get(*args, **kwargs)
-        # what the page asks for is named from its folder on: /k3 would ask for /static
+        # the page's own requests are relative to its folder: from /k3 they would go to /static
         self.redirect(self.request.uri.replace(self.request.path, self.request.path + "/", 1))
 
     async def get_session(self):
         search = f"?{self.request.query}" if self.request.query else ""
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.write(await asyncio.to_thread(page.opening, search))
+        self.write(await asyncio.to_thread(page.opening_html, search))
         await self.flush()
         return await super().get_session()
 
 
-def visitor(runner: Runner, sessions: WeakSet) -> pn.Template:
-    """Everything one visitor sees; called once per opened page."""
+def open_session(runner: Runner, sessions: WeakSet) -> pn.Template:
+    """The session's half of the page with a state and runs of its own; called once per opened page."""
     state, address = page.visit(pn.state.location.search if pn.state.location else "")
     session = RunSession(state, runner, pn.state.execute, dispatch)
     sessions.add(session)
     strip(session)
     pn.state.onload(session.open)  # a link that names a prompt runs it after the first paint
-    return page.page(state, address, dock=dock(session), live=live(session), lab=lab(session))
+    return page.session_template(state, address, dock=dock(session), live=live(session), lab=lab(session))
 
 
 @dataclass(frozen=True)
@@ -81,28 +82,28 @@ def serve(options: ServerOptions, store: Store) -> None:
     """Serve until interrupted. ValueError when the port is taken."""
     _claim(options.host, options.port)
     pn.extension("mathjax")
-    panel_patches.serve_pages_with(Page)
+    panel_patches.serve_pages_with(PageHandler)
     pn.config.nthreads = options.threads
-    warm()
-    unavailable = {name: why for name in models.drawn() if (why := models.lacks(name))}
-    sessions: WeakSet[RunSession] = WeakSet()  # of whoever is still in memory
+    warm_up()
+    unavailable = {name: reason for name in models.drawn() if (reason := models.why_not_runnable(name))}
+    sessions: WeakSet[RunSession] = WeakSet()  # those that no closed page has let go
     runnable = [name for name in (*models.RUNNABLE, *REGISTERED) if name not in unavailable]
     runner = Runner(runnable, store, unavailable)
     print(f"k3scope at {options.address}", flush=True)
     try:
         pn.serve(
-            {"/": lambda: visitor(runner, sessions)},
+            {"/": lambda: open_session(runner, sessions)},
             address=options.host,
             port=options.port,
             prefix=options.prefix,
-            websocket_origin=allowed(options.origins, options.port),
+            websocket_origin=allowed_origins(options.origins, options.port),
             websocket_max_message_size=MESSAGE_LIMIT,
             extra_patterns=[
                 ("/liveness", Liveness, {"runner": runner, "sessions": sessions}),
                 (card_page.PATH, card_page.CardHandler),
             ],
             show=options.show,
-            verbose=False,  # Panel would print the address once more
+            verbose=False,  # the address is printed above, once
             title="k3scope",
             compress_response=True,
         )
@@ -110,17 +111,17 @@ def serve(options: ServerOptions, store: Store) -> None:
         runner.close()
 
 
-def warm() -> None:
+def warm_up() -> None:
     """Build what every first visitor needs, before there is one: the full tree, its facts, its drawing."""
     Facts.of("kimi-k3").block("kimi_k3")
     for layer in (None, *{representative(preset("kimi-k3"), i) for i in range(preset("kimi-k3").layers)}):
         scene("kimi-k3", layer=layer)
     index("kimi-k3")
-    page.opening("")
+    page.opening_html("")
 
 
-def allowed(origins: Sequence[str], port: int) -> list[str] | None:
-    """Hosts that may talk to the server: those named and this machine's own names; None: Panel's choice."""
+def allowed_origins(origins: Sequence[str], port: int) -> list[str] | None:
+    """Hosts that may talk to the server: the options' and this machine's own names; None: Panel's choice."""
     return [*origins, f"localhost:{port}", f"127.0.0.1:{port}"] if origins else None
 
 

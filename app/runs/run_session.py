@@ -17,7 +17,7 @@ import param
 
 from k3scope.app.link import followers
 from k3scope.app.link.state import State
-from k3scope.app.model_cards import NOISE
+from k3scope.app.model_cards import RANDOM_WEIGHTS
 from k3scope.app.runs import run_status
 from k3scope.app.runs.attachments import Attachments
 from k3scope.app.runs.continuation import NO_CONTINUATION, Continuation
@@ -285,7 +285,7 @@ class RunSession(Attachments):
         if not text and self.result is not None:
             text = run_status.summary(self.result)
         elif not text and self.runner.random_weights(self.model):
-            text = f"{self.model} has random weights: {NOISE}"
+            text = f"{self.model} has random weights: {RANDOM_WEIGHTS}"
         self.param.update(busy=False, progress={"text": text}, problem=problem)
         self.state.pending = {}
 

@@ -1,15 +1,15 @@
-// Axis names: the same name anywhere lights up together, and the number that it stands for with it.
+// Axis names: the same name anywhere on the page is highlighted together, with the number it stands for.
 const AXIS_EVENT = "k3-axis"
 const NAME = /[A-Za-z_][A-Za-z_0-9]*/g
-const lit = (name) => document.dispatchEvent(new CustomEvent(AXIS_EVENT, { detail: name }))
+const announceAxis = (name) => document.dispatchEvent(new CustomEvent(AXIS_EVENT, { detail: name }))
 
 // The names in each axis of a label, for its line of names and its line of numbers alike.
 function axesOf(lines) {
-  const inside = (text) => (text.match(/\[[^\]]*\]/g) ?? []).join().replace(/[[\]]/g, "") // a type stands behind
-  const terms = (text) => inside(text).split(",").map((term) => term.trim()).filter(Boolean)
+  const inBrackets = (text) => (text.match(/\[[^\]]*\]/g) ?? []).join().replace(/[[\]]/g, "") // a type stands behind
+  const terms = (text) => inBrackets(text).split(",").map((term) => term.trim()).filter(Boolean)
   const named = terms(lines.filter((line) => /[A-Za-z]/.test(line)).join(" "))
   const numbers = terms(lines.filter((line) => !/[A-Za-z]/.test(line)).join(" "))
-  return { names: named.map((term) => term.match(NAME) ?? []), fits: named.length === numbers.length, at: 0 }
+  return { names: named.map((term) => term.match(NAME) ?? []), aligned: named.length === numbers.length, next: 0 }
 }
 
 // One line of a shape, each axis in a span of its own; numbers carry the names of their axis.
@@ -22,23 +22,23 @@ function drawAxes(line, axes, parent) {
     return
   }
   for (const part of line.split(/(\d+)/)) {
-    const names = /^\d/.test(part) && axes.fits ? axes.names[axes.at++] : []
+    const names = /^\d/.test(part) && axes.aligned ? axes.names[axes.next++] : []
     if (names?.length) shape("tspan", { class: "axis", "data-axis": names.join(" ") }, parent, part)
     else if (part) parent.append(part)
   }
 }
 
-// Follow the pointer over axis names in `root`, and light those that are named anywhere on the page.
+// Follow the pointer over axis names in `root`, and highlight there the name that it is over anywhere on the page.
 function followAxes(root, stop) {
-  const over = (ev) => lit(ev.target.closest?.("[data-axis]")?.dataset.axis.split(" ")[0] ?? "")
-  let now = ""
-  const light = ({ detail }) => {
-    if (detail === now) return
-    now = detail
+  const over = (ev) => announceAxis(ev.target.closest?.("[data-axis]")?.dataset.axis.split(" ")[0] ?? "")
+  let current = ""
+  const highlight = ({ detail }) => {
+    if (detail === current) return
+    current = detail
     for (const el of root.querySelectorAll("[data-axis]"))
-      el.classList.toggle("lit", !!now && el.dataset.axis.split(" ").includes(now))
+      el.classList.toggle("lit", !!current && el.dataset.axis.split(" ").includes(current))
   }
   root.addEventListener("pointerover", over, { signal: stop })
-  root.addEventListener("pointerleave", () => lit(""), { signal: stop })
-  document.addEventListener(AXIS_EVENT, light, { signal: stop })
+  root.addEventListener("pointerleave", () => announceAxis(""), { signal: stop })
+  document.addEventListener(AXIS_EVENT, highlight, { signal: stop })
 }

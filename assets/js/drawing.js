@@ -1,4 +1,4 @@
-// How boxes, lines and labels of a scene are drawn. Joined with the other scripts of the diagram; no imports.
+// How boxes, lines and labels of a scene are drawn.
 const NS = "http://www.w3.org/2000/svg"
 const KINDS = [
   ["attention", "attention"], ["ffn", "FFN / MoE"], ["norm", "norm / residual"],
@@ -33,10 +33,10 @@ const clamp = (x, low, high) => Math.max(low, Math.min(high, x))
 function rounded(points) {
   let d = `M${points[0]}`
   for (let i = 1; i < points.length - 1; i++) {
-    const [before, here, after] = [points[i - 1], points[i], points[i + 1]]
-    const r = Math.min(8, distance(before, here) / 2, distance(here, after) / 2)
-    const toward = (p) => [here[0] + Math.sign(p[0] - here[0]) * r, here[1] + Math.sign(p[1] - here[1]) * r]
-    d += `L${toward(before)}Q${here} ${toward(after)}`
+    const [before, corner, after] = [points[i - 1], points[i], points[i + 1]]
+    const r = Math.min(8, distance(before, corner) / 2, distance(corner, after) / 2)
+    const toward = (p) => [corner[0] + Math.sign(p[0] - corner[0]) * r, corner[1] + Math.sign(p[1] - corner[1]) * r]
+    d += `L${toward(before)}Q${corner} ${toward(after)}`
   }
   return `${d}L${points.at(-1)}`
 }
@@ -48,7 +48,7 @@ function arrow(from, tip) {
   return `M${tip}L${x - 3.6 * dy},${y - 3.6 * dx}L${x + 3.6 * dy},${y + 3.6 * dx}Z`
 }
 
-// The lane of a loop says which way it runs: an arrow in the middle of its upright stretch.
+// The lane of a loop shows which way it runs: an arrow in the middle of its upright stretch.
 function halfway(points) {
   const i = points.findIndex((p, i) => i > 1 && p[0] === points[i - 1][0])
   const [a, b] = [points[i - 1], points[i]]
@@ -71,9 +71,9 @@ function drawLabel(edge, parent) {
   const lines = edge.text ? [edge.text, ...edge.label] : edge.label
   const axes = axesOf(edge.label)
   lines.forEach((line, i) => {
-    const words = edge.text && i === 0
-    const span = shape("tspan", { x: edge.lx, y: edge.ly + i * LINE_H, class: words ? "words" : "mono" }, text)
-    if (words) span.textContent = line; else drawAxes(line, axes, span)
+    const isCaption = edge.text && i === 0
+    const span = shape("tspan", { x: edge.lx, y: edge.ly + i * LINE_H, class: isCaption ? "caption" : "mono" }, text)
+    if (isCaption) span.textContent = line; else drawAxes(line, axes, span)
   })
 }
 
@@ -119,7 +119,7 @@ function drawNode(node, parent) {
   return g
 }
 
-// After a run the second row shows the value measured there; without one, the words from Python.
+// After a run the second row shows the value measured there; without one, the text from Python.
 function drawLive(node, g, text) {
   const row = g.querySelector(".row")
   if (!row) return

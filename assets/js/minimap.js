@@ -1,13 +1,13 @@
-// A small picture of the whole drawing with a frame around what is in sight; shown when much is out of sight.
+// A small picture of the whole scene with a frame around what is visible; shown when much is not.
 const MAP_W = 132, MAP_H = 200
 
 function minimap(stage, move) {
   const map = shape("svg", { class: "map", "aria-hidden": "true" })
   const boxes = shape("g", {}, map), frame = shape("rect", { class: "frame", rx: 2 }, map)
   stage.append(map)
-  let scale = 1, whole = { width: 1, height: 1 }
+  let scale = 1, content = { width: 1, height: 1 }
   const draw = (scene) => {
-    whole = scene
+    content = scene
     scale = Math.min(MAP_W / scene.width, MAP_H / scene.height)
     map.setAttribute("width", scene.width * scale)
     map.setAttribute("height", scene.height * scale)
@@ -21,8 +21,8 @@ function minimap(stage, move) {
   // view: x, y of the drawing on the stage and the zoom k; size: of the stage
   const follow = (view, size, moved) => {
     const w = size.width / view.k, h = size.height / view.k
-    const much = w < whole.width - 8 || (moved && h < whole.height / 1.5)
-    map.classList.toggle("on", much && size.width > 576)
+    const muchHidden = w < content.width - 8 || (moved && h < content.height / 1.5)
+    map.classList.toggle("on", muchHidden && size.width > 576)
     for (const [key, value] of Object.entries({ x: -view.x / view.k, y: -view.y / view.k, width: w, height: h }))
       frame.setAttribute(key, value)
   }

@@ -17,11 +17,11 @@ from k3scope.model.presets import K3_TINY, KIMI_K3, TRAINED
 
 
 @pytest.fixture(autouse=True)
-def none_named(monkeypatch):
+def empty_registry(monkeypatch):
     """No name outlives its test; `Facts` keep theirs, so each test has names of its own."""
-    monkeypatch.setattr(model_registry, "REGISTERED", given := {})
+    monkeypatch.setattr(model_registry, "REGISTERED", registry := {})
     for module in ("k3scope.model.loading", "k3scope.app.models"):
-        monkeypatch.setattr(f"{module}.REGISTERED", given)
+        monkeypatch.setattr(f"{module}.REGISTERED", registry)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 
 def test_a_named_folder_is_the_model_it_came_from(folder):
     models.add(f"own={folder}")
-    assert models.lacks("own") == ""
+    assert models.why_not_runnable("own") == ""
     assert config_of("own").d == K3_TINY.d
     assert Facts.of("own").totals.total == Facts.of("k3-random").totals.total
     runner = Runner(["k3-random", "own"])
@@ -62,9 +62,9 @@ def test_a_named_folder_is_the_model_it_came_from(folder):
 )
 def test_what_cannot_be_named_ends_in_one_sentence(folder, capsys, text, sentence):
     assert main(["serve", "--no-open", "--model", text.format(folder=folder)]) == 2
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert sentence in message
+    assert message.count("\n") == 1
 
 
 def test_a_name_is_given_once(folder):
@@ -81,10 +81,10 @@ def test_a_folder_in_part_is_drawn_and_says_what_is_missing(folder, tmp_path):
     models.add(f"part={tmp_path / 'a'}")
     (tmp_path / "a" / "model.safetensors.index.json").unlink()  # as a download in progress looks
     assert Facts.of("part").totals.total == Facts.of("k3-random").totals.total
-    why = models.lacks("part")
-    assert "tensors are missing, first language_model" in why
-    assert str(tmp_path) not in why
-    runner = Runner(["k3-random"], unavailable={"part": why})
+    reason = models.why_not_runnable("part")
+    assert "tensors are missing, first language_model" in reason
+    assert str(tmp_path) not in reason
+    runner = Runner(["k3-random"], unavailable={"part": reason})
     with pytest.raises(ValueError, match=r"part does not run here \([0-9]+ tensors are missing"):
         runner.submit("part", "x")
 
@@ -92,13 +92,15 @@ def test_a_folder_in_part_is_drawn_and_says_what_is_missing(folder, tmp_path):
 def test_what_does_not_fit_into_memory_is_drawn(tmp_path, monkeypatch, folder):
     models.add(f"large={folder}")
     monkeypatch.setattr(models, "_memory", lambda: 10**6)
-    assert models.lacks("large") == "its numbers take 21.8 MB, and this machine has 1.00 MB of memory"
+    assert (
+        models.why_not_runnable("large") == "its numbers take 21.8 MB, and this machine has 1.00 MB of memory"
+    )
 
 
 def test_a_config_alone_is_drawn(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(document(KIMI_K3)))
     models.add(f"alone={tmp_path}")
-    assert models.lacks("alone") == "there are no weights, only its config.json"
+    assert models.why_not_runnable("alone") == "there are no weights, only its config.json"
     padding = 69 * (128 - 96)  # of A_log, which only the tensor tells
     assert Facts.of("alone").totals.text == 2_779_484_478_208 - padding
     state, _ = visit("?model=alone&layer=92")
@@ -107,7 +109,7 @@ def test_a_config_alone_is_drawn(tmp_path):
 
 def test_a_folder_without_a_tokenizer_says_so(data):
     models.add(f"mute={data / 'a_mix13'}")
-    assert "has no tokenizer here" in models.lacks("mute")
+    assert "has no tokenizer here" in models.why_not_runnable("mute")
 
 
 def test_weights_that_break_after_the_start_do_not_tell_where_they_are(folder, tmp_path):

@@ -158,9 +158,7 @@ def test_the_ledger_reconciles_with_the_official_index_and_finds_tensors(visit):
     with page.expect_download() as download:
         page.get_by_role("button", name="Export as CSV").click()
     lines = download.value.path().read_text().splitlines()
-    assert any(
-        line.startswith('"LM head","d*vocab",1174405120,1,1174405120,2348810240') for line in lines
-    )
+    assert any(line.startswith('"LM head","d*vocab",1174405120,1,1174405120,2348810240') for line in lines)
 
 
 def test_another_model_can_be_drawn(visit):

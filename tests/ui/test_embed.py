@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from k3scope.app.page.server import allowed
+from k3scope.app.page.server import allowed_origins
 
 
 class Elsewhere(BaseHTTPRequestHandler):
@@ -79,5 +79,5 @@ def test_clicks_in_a_frame_leave_the_history_of_the_page_around_it_alone(framed)
 
 
 def test_a_named_origin_comes_beside_this_machine():
-    assert allowed([], 5006) is None
-    assert allowed(["docs.example"], 5006) == ["docs.example", "localhost:5006", "127.0.0.1:5006"]
+    assert allowed_origins([], 5006) is None
+    assert allowed_origins(["docs.example"], 5006) == ["docs.example", "localhost:5006", "127.0.0.1:5006"]

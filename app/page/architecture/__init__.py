@@ -1,1 +1,1 @@
-"""The drawing of the model and what steers it: stage, controls, header, tour, strip of layers."""
+"""The diagram of the model and what steers it: stage, controls, header, tour, strip of layers."""

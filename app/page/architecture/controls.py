@@ -1,4 +1,4 @@
-"""What steers the drawing: search, the strip by keyboard, the step that shapes are for, files of it."""
+"""What steers the diagram: search, the strip by keyboard, the step that shapes are for, files of it."""
 
 from base64 import b64encode
 from dataclasses import asdict
@@ -16,56 +16,66 @@ from k3scope.app.page.kit.templates import render
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.scene import block_contents, diagram_file, search
 
-LONGEST = 100  # characters of a query
+MAX_QUERY = 100  # characters of a search
+MAX_HIT = 200  # characters of the id of a hit
 
 
 class Controls(JSComponent):
-    """Listens to the fields of page.html and shows what was found."""
+    """Takes what is typed and pressed around the diagram to the state, and shows the hits of a search.
 
-    found = param.Dict({}, doc="the query and its hits")
-    step = param.Dict({}, doc="phase, B, T and types as they are now")
+    Messages of the browser: `{query}` is typed into the search, `{choose}` is the hit that is opened, `{go}`
+    a part of a link (with its `sequence` number where one key press may overtake another), `{export}` the
+    format of a file. The answer to the last is the message `{name, type, base64}`.
+    """
 
-    _esm = scripts("files", "controls")
+    results = param.Dict({}, doc="of the search: its query, and its hits")
+    step = param.Dict(
+        {}, doc="phase, B, T and types as they are; writes: number that makes each answer differ"
+    )
 
-    def __init__(self, state: State, targets: LinkTargets, **more):
-        super().__init__(width=0, height=0, margin=0, **more)
-        self._state, self._targets, self._newest = state, targets, 0
+    _esm = scripts("export", "controls")
+
+    def __init__(self, state: State, targets: LinkTargets, **params):
+        super().__init__(width=0, height=0, margin=0, **params)
+        self._state, self._targets, self._latest = state, targets, 0
 
     def _handle_msg(self, data) -> None:
-        if isinstance(data, dict) and isinstance(data.get("n"), int):
-            if data["n"] < self._newest:
-                return  # server threads may turn two key presses around: the later one counts
-            self._newest = data["n"]
-        if isinstance(data, dict) and data.get("picture") in tuple(diagram_file.FORMATS):
-            self._picture(data["picture"])
-        for name, act in (("go", self._go), ("find", self._find), ("choose", self._choose)):
-            if isinstance(data, dict) and isinstance(data.get(name), str):
+        if not isinstance(data, dict):
+            return
+        if isinstance(sequence := data.get("sequence"), int):
+            if sequence < self._latest:
+                return  # two key presses may change places on the server's threads: the later one counts
+            self._latest = sequence
+        if data.get("export") in tuple(diagram_file.FORMATS):
+            self._export(data["export"])
+        for name, act in (("go", self._go), ("query", self._search), ("choose", self._choose)):
+            if isinstance(data.get(name), str):
                 dispatch(partial(act, data[name]))
 
-    def _picture(self, form: str) -> None:
-        """The drawing as a file for the browser to keep; made on this thread, as it may take a moment."""
-        shown = drawn(self._state)
-        content = b64encode(shown.encode(form)).decode()
-        answer = {"name": f"{shown.name}.{form}", "type": diagram_file.FORMATS[form], "base64": content}
+    def _export(self, form: str) -> None:
+        """The diagram as a file for the browser to save; made on this thread, as it may take a moment."""
+        file = displayed(self._state)
+        content = b64encode(file.encode(form)).decode()
+        answer = {"name": f"{file.name}.{form}", "type": diagram_file.FORMATS[form], "base64": content}
         dispatch(partial(self._send_msg, answer))
 
-    def _go(self, wanted: str) -> None:
-        """Words of the link, as from `data-go`; what cannot be read is said, and the field set back."""
-        self._state.param.update(**parse_update(wanted, self._targets, self._state.linked()))
-        self.step = {**step(self._state), "n": self.step.get("n", 0) + 1}
+    def _go(self, link: str) -> None:
+        """A part of a link, as from `data-go`; one that is wrong is reported, and the field set back."""
+        self._state.param.update(**parse_update(link, self._targets, self._state.linked()))
+        self.step = {**step(self._state), "writes": self.step.get("writes", 0) + 1}
 
-    def _find(self, query: str) -> None:
-        query = query[:LONGEST]
+    def _search(self, query: str) -> None:
+        query = query[:MAX_QUERY]
         hits = search.search(Facts.of(self._state.model), query)
-        self.found = {"query": query, "hits": [asdict(hit) for hit in hits]}
+        self.results = {"query": query, "hits": [asdict(hit) for hit in hits]}
 
-    def _choose(self, found: str) -> None:
-        """Show what was found: the groups around it opened, in the layer on show when it is there.
+    def _choose(self, hit: str) -> None:
+        """Select a hit: the groups around it opened, in the layer on show when it is there.
 
-        A tensor is shown in its block: "mla_q_up/q_b_proj.weight".
+        A tensor is selected in its block: "mla_q_up/q_b_proj.weight".
         """
         state, facts = self._state, Facts.of(self._state.model)
-        block, part = block_contents.split_id(found[:200])
+        block, part = block_contents.split_id(hit[:MAX_HIT])
         if block not in facts.blocks or (part and part not in block_contents.part_ids(facts, block)):
             return
         around = [*search.around(facts, block), *([block] if part else [])]
@@ -80,23 +90,25 @@ class Controls(JSComponent):
         )
 
 
-def drawn(state: State) -> diagram_file.DiagramFile:
-    """The picture that is on the screen now."""
-    shown = state.model, "model", tuple(state.open), state.layer, state.select, state.step, state.dark
-    return diagram_file.DiagramFile(*shown)
+def displayed(state: State) -> diagram_file.DiagramFile:
+    """The diagram that is on the screen now, as a file."""
+    return diagram_file.DiagramFile(
+        state.model, "model", tuple(state.open), state.layer, state.select, state.step, state.dark
+    )
 
 
 def step(state: State) -> dict:
+    """The step that shapes are for, as the browser gets it."""
     return {"phase": state.phase, "B": state.B, "T": state.T, "types": state.types}
 
 
-def bar(state: State, targets: LinkTargets) -> str:
-    """The controls below the drawing, as HTML."""
-    return render("controls.html", now=step(state), groups=",".join(sorted(targets.groups - {"kimi_k3"})))
+def controls_html(state: State, targets: LinkTargets) -> str:
+    """The controls below the diagram."""
+    return render("controls.html", step=step(state), groups=",".join(sorted(targets.groups - {"kimi_k3"})))
 
 
 def controls(state: State, targets: LinkTargets) -> Controls:
     """The controls of one visitor, kept in step with the state."""
-    made = Controls(state, targets, step=step(state))
-    state.follow("controls", lambda *_: setattr(made, "step", step(state)))
-    return made
+    component = Controls(state, targets, step=step(state))
+    state.follow("controls", lambda *_: setattr(component, "step", step(state)))
+    return component

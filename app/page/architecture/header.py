@@ -8,26 +8,26 @@ from k3scope.diagrams.facts.block_facts import Facts
 
 
 def header(state: State, shell: Shell) -> None:
-    """Fill the header now and whenever another model is drawn; name what the link got wrong."""
+    """Fill the header now and whenever another model is drawn; report what could not be read of the link."""
 
     def show(*_):
         facts = Facts.of(state.model)
-        strip = render(
+        html = render(
             "facts.html",
             totals=facts.totals,
             config=facts.config,
             kinds=facts.kinds,
-            whole=provenance.total(facts),
+            total=provenance.total(facts),
             active=provenance.active(facts),
             layers=provenance.layers(facts),
             snapshot=provenance.snapshot(facts),
         )
-        shell.fill(facts=strip)
+        shell.fill(facts=html)
 
-    def complain(*_):
+    def show_problems(*_):
         shell.fill(problems=render("problems.html", problems=state.problems))
 
     state.follow("header", show)
-    state.follow("header.problems", complain)
+    state.follow("header.problems", show_problems)
     show()
-    complain()
+    show_problems()

@@ -1,4 +1,4 @@
-"""What the run on show says of each layer, beside the cells of the strip."""
+"""What the run on show measured in each layer, beside the cells of the strip."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class MeasuredLayers:
 
 
 def strip(session: RunSession) -> None:
-    """Hand each run's rows to the state, where the stage shows them with the layers of the same model."""
+    """Put each run's rows into the state, where the stage shows them with the layers of the same model."""
 
     def show(*_) -> None:
         result = session.result

@@ -26,10 +26,10 @@ LEVELS = {stack.LAYER: "layers", "kda": "KDA layers", "mla": "MLA layers", "late
 
 
 @lru_cache(maxsize=32)
-def cells(model: str, measured: MeasuredLayers | None = None) -> str:
+def layer_cells(model: str, measured: MeasuredLayers | None = None) -> str:
     """One cell per layer, in the blocks of AttnRes; the last block may be a partial one.
 
-    A run of the same model puts its numbers beside the cells; one of another model is only named.
+    A run of the same model puts its numbers beside its cells; one of another model is only named.
     """
     config = Facts.of(model).config
     own = measured is not None and measured.model == model
@@ -41,7 +41,7 @@ def cells(model: str, measured: MeasuredLayers | None = None) -> str:
         each=each,
         attnres=bool(config.block),
         rows=measured.rows if own else (),
-        other=measured.model if measured and not own else "",
+        other_model=measured.model if measured and not own else "",
         layers=config.layers,
     )
 
@@ -50,28 +50,28 @@ def _crumbs(state: State) -> list[tuple[str, str, bool]]:
     """From the model down to what is selected: title, where a click leads, whether it is the layer."""
     facts = Facts.of(state.model)
     parents = {node.id: node.parent for node in facts.view.nodes}
-    below, at = [], state.select
+    below, block = [], state.select
     if state.part:
-        below.append((_part(facts, state.select, state.part), f"select={at}&part={state.part}", False))
-    while at in parents:
-        below.append((_many(facts, at, state.layer), f"select={at}", False))
-        at = parents[at]
+        below.append((_part_title(facts, block, state.part), f"select={block}&part={state.part}", False))
+    while block in parents:
+        below.append((_block_title(facts, block, state.layer), f"select={block}", False))
+        block = parents[block]
     path = [(title(state.model), "select=", False), *reversed(below)]
     if state.layer is None:
         return path
-    here = (f"layer {state.layer}", f"select={stack.LAYER}", True)
-    inside = len(path) > 1 and path[1][1] == here[1]
-    return [path[0], here, *path[2 if inside else 1 :]]
+    layer = (f"layer {state.layer}", f"select={stack.LAYER}", True)
+    repeated = len(path) > 1 and path[1][1] == layer[1]  # the layer's own box has the crumb of the layer
+    return [path[0], layer, *path[2 if repeated else 1 :]]
 
 
-def _many(facts: Facts, block: str, layer: int | None) -> str:
+def _block_title(facts: Facts, block: str, layer: int | None) -> str:
     """A block as a step of the path: those of the stack by how many layers have them."""
     if layer is not None or block not in LEVELS:
         return facts.blocks[block].title
     return f"{len(facts.block(block).layers)} {LEVELS[block]}"
 
 
-def _part(facts: Facts, block: str, part: str) -> str:
+def _part_title(facts: Facts, block: str, part: str) -> str:
     match details.detail(facts, block, part):
         case Op(title=title):
             return title
@@ -81,9 +81,9 @@ def _part(facts: Facts, block: str, part: str) -> str:
 
 
 def stage(state: State, shell: Shell) -> None:
-    """Keep the places around the stage in step with the state."""
+    """Keep the slots around the stage in step with the state."""
 
-    def strip_and_layer(*_):
+    def adjust_to_model(*_):
         layers = len(Facts.of(state.model).config.kinds)
         if state.layer is not None and state.layer >= layers:
             state.layer = None
@@ -92,13 +92,13 @@ def stage(state: State, shell: Shell) -> None:
             state.param.update(select="", part="")
         elif state.part and details.detail(facts, state.select, state.part) is None:
             state.part = ""
-        measured()
+        show_layers()
 
-    def measured(*_):
-        shell.fill(layers=cells(state.model, state.layer_rows))
+    def show_layers(*_):
+        shell.fill(layers=layer_cells(state.model, state.layer_rows))
 
     def keep_selection(*_):
-        """What is selected in one layer stays selected in the next, or what stands there in its place."""
+        """What is selected in one layer stays selected in the next, or the nearest block visible there."""
         if state.layer is not None and state.select:
             state.select = stack.nearest_visible(Facts.of(state.model), state.select, state.layer)
 
@@ -107,7 +107,7 @@ def stage(state: State, shell: Shell) -> None:
         block = Facts.of(state.model).blocks[state.select].title if state.select else ""
         layer = "" if state.layer is None else f"layer {state.layer}"
         shell.fill(crumbs=render("crumbs.html", crumbs=_crumbs(state), layer=state.layer))
-        shell.now = {
+        shell.current = {
             "view": state.view,
             "tab": state.tab,
             "model": state.model,
@@ -120,10 +120,10 @@ def stage(state: State, shell: Shell) -> None:
         if state.layer is not None:
             state.notice = stack.layer(Facts.of(state.model).config, state.layer).name
 
-    state.follow("stage.layers", strip_and_layer)
-    state.follow("stage.layer_rows", measured)
+    state.follow("stage.layers", adjust_to_model)
+    state.follow("stage.layer_rows", show_layers)
     state.follow("stage.selection", keep_selection)
     state.follow("stage.announcement", announce)
     state.follow("stage", show)
-    strip_and_layer()
+    adjust_to_model()
     show()

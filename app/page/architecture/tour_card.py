@@ -9,32 +9,33 @@ from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.scene.tour_stops import stop_query, stops
 
 
-def first(model: str) -> str:
-    """Where the button that starts the tour leads."""
+def start_query(model: str) -> str:
+    """Where the button that starts the tour leads, as a part of a link."""
     return stop_query(stops(Facts.of(model))[0], 1)
 
 
 def tour(state: State, shell: Shell, targets: LinkTargets) -> None:
-    """Show the card while the tour is on. A link with no more than a stop's number brings its place along."""
+    """Show the card while the tour is on. A link with no more than a stop's number sets what it shows too."""
 
     def show(*_):
         shell.fill(tour=_card(state.model, state.tour) if state.tour else "")
 
     if state.tour and not state.select:
-        found = stops(Facts.of(state.model))
-        at = min(state.tour, len(found))
-        state.param.update(**query.parse_update(stop_query(found[at - 1], at), targets, state.linked()))
+        all_stops = stops(Facts.of(state.model))
+        number = min(state.tour, len(all_stops))
+        link = stop_query(all_stops[number - 1], number)
+        state.param.update(**query.parse_update(link, targets, state.linked()))
     state.follow("tour", show)
     show()
 
 
 def _card(model: str, number: int) -> str:
-    found = stops(Facts.of(model))
-    at = min(number, len(found))
+    """The card of a stop, counted from 1; a number beyond the last is the last."""
+    all_stops = stops(Facts.of(model))
+    number = min(number, len(all_stops))
     return render(
         "tour.html",
-        stop=found[at - 1],
-        at=at,
-        many=len(found),
-        places=[stop_query(stop, n) for n, stop in enumerate(found, 1)],
+        stop=all_stops[number - 1],
+        number=number,
+        queries=[stop_query(stop, n) for n, stop in enumerate(all_stops, 1)],
     )

@@ -72,7 +72,7 @@ def part(model: str, select: str, layer: int | None, name: str, step: Step) -> s
     """What is chosen of the block: a tensor, an operation or an arrow; nothing without a name."""
     chosen = details.detail(Facts.of(model), select, name, layer, step) if name else None
     kind = {Tensor: "tensor", Op: "op", list: "arrow"}.get(type(chosen))
-    return render("part.html", kind=kind, part=chosen, step=step) if kind else ""
+    return render("block_part.html", kind=kind, part=chosen, step=step) if kind else ""
 
 
 @lru_cache(maxsize=1024)

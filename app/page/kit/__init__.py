@@ -1,1 +1,1 @@
-"""What the parts of the page share: templates, scripts, colours, dispatch to the browser."""
+"""What the parts of the page share: templates, scripts, colours, messages from and to the browser."""

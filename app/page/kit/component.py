@@ -1,4 +1,4 @@
-"""A place on the page that the browser draws and that hears what is done there."""
+"""The base of the page's components whose browser half sends dicts."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from k3scope.app.page.kit.events import OrderedComponent, dispatch
 
 
 class Component(OrderedComponent):
-    """Sends each message of the browser, a dict, to the function it was made with."""
+    """Hands each message of the browser, a dict, to the function it was made with, in order."""
 
     __abstract = True
 

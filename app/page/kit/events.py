@@ -10,8 +10,8 @@ from panel.io.state import set_curdoc
 from k3scope.app.page.kit import panel_patches
 
 
-def dispatch(act: Callable[[], None]) -> None:
-    """Do it now when there is no browser, else as soon as the document is free; changes go out together.
+def dispatch(action: Callable[[], None]) -> None:
+    """Run it now when there is no browser, else as soon as the document is free; changes go out together.
 
     From a worker thread Panel would schedule every change by itself, and one may then wait for the next
     click: the hold of one thread also catches the callbacks that another one schedules. So all of it happens
@@ -20,19 +20,19 @@ def dispatch(act: Callable[[], None]) -> None:
     doc = pn.state.curdoc
     context = doc.session_context if doc else None
     if context is None:
-        act()
+        action()
         return
 
-    async def held(document) -> None:
+    async def run_held(document) -> None:
         with set_curdoc(document), hold(document):
-            act()
+            action()
 
     loop = context.server_context.application_context.io_loop
-    loop.add_callback(context.with_locked_document, held)
+    loop.add_callback(context.with_locked_document, run_held)
 
 
 class OrderedComponent(JSComponent):
-    """Hears the browser's messages one after the other: on the server's threads a later one may overtake.
+    """Takes the browser's messages one after the other: on the server's threads a later one may overtake.
 
     So `_handle_msg` must not take long; what it starts with `dispatch` keeps the order.
     """

@@ -1,4 +1,4 @@
-"""The browser's half of the page: the fixed places of the template, filled and listened to."""
+"""The page itself as a component: the slots of page.html, filled and listened to."""
 
 import param
 
@@ -8,7 +8,8 @@ from k3scope.app.link.state import State
 from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
 
-AS_IT_IS = "="  # in place of what the page has from the start
+AS_RENDERED = "="  # of a slot: what came with the page; sending the HTML once more would double the message
+MAX_QUERY = 200  # characters of the ledger's search
 
 SLOTS = (
     "facts",
@@ -25,7 +26,10 @@ SLOTS = (
 
 
 class Shell(OrderedComponent):
-    """Fills the slots of page.html with HTML made here, and brings clicks on `data-go` back to the state."""
+    """Fills the slots of page.html with HTML made here, and takes clicks on `data-go` to the state.
+
+    Messages of the browser: `{go}` is a part of a link, `{tensor_query}` the text of the ledger's search.
+    """
 
     facts = param.String()
     problems = param.String()
@@ -37,39 +41,39 @@ class Shell(OrderedComponent):
     code = param.String()
     ledger = param.String()
     tour = param.String()
-    found = param.String(doc="what the ledger's search found, as HTML")
-    sought = param.String(doc="what is typed into the ledger's search")
-    now = param.Dict({}, doc="what is chosen: view, tab, model, select, layer, and the window's title")
-    said = param.String("", doc="announced to screen readers when it changes")
-    dark = param.Boolean(False, doc="what the browser shows; set there")
+    tensor_query = param.String(doc="text of the ledger's search")
+    tensor_matches = param.String(doc="tensors that match it, as HTML")
+    current = param.Dict({}, doc="view, tab, model, select and layer as they are, and the window's title")
+    announcement = param.String("", doc="read out by screen readers when it changes")
+    dark = param.Boolean(False, doc="the theme on show; set by the browser")
 
     _esm = scripts("shell")
 
-    def __init__(self, state: State, targets: LinkTargets, **more):
-        super().__init__(width=0, height=0, margin=0, **more)
+    def __init__(self, state: State, targets: LinkTargets, **params):
+        super().__init__(width=0, height=0, margin=0, **params)
         self._state, self._targets = state, targets
-        self.shown = dict.fromkeys(SLOTS, "")
+        self.html = dict.fromkeys(SLOTS, "")  # by slot, what the browser shows
         self.param.watch(lambda event: dispatch(lambda: setattr(state, "dark", event.new)), "dark")
-        state.follow("shell.notice", lambda event: setattr(self, "said", event.new))
+        state.follow("shell.notice", lambda event: setattr(self, "announcement", event.new))
 
     def fill(self, **slots: str) -> None:
-        """Put HTML into places; what stands there already is not sent again."""
-        fresh = {name: text for name, text in slots.items() if self.shown[name] != text}
-        self.shown |= fresh
-        self.param.update(**fresh)
+        """Put HTML into slots; what stands there already is not sent again."""
+        changed = {name: html for name, html in slots.items() if self.html[name] != html}
+        self.html |= changed
+        self.param.update(**changed)
 
-    def keep(self) -> None:
-        """What is shown up to here came with the page itself."""
-        self.param.update(**dict.fromkeys(SLOTS, AS_IT_IS))
+    def mark_rendered(self) -> None:
+        """What the slots have up to here came with the page itself and is not sent."""
+        self.param.update(**dict.fromkeys(SLOTS, AS_RENDERED))
 
     def _handle_msg(self, data) -> None:
-        """A click on `data-go="select=kda&tab=code"`: the words of the link, read with the same care."""
-        wanted = data.get("go") if isinstance(data, dict) else None
-        sought = data.get("find") if isinstance(data, dict) else None
-        if isinstance(sought, str):
-            dispatch(lambda: setattr(self, "sought", sought[:200]))
-        if isinstance(wanted, str):
-            dispatch(lambda: self._go(wanted))
+        if not isinstance(data, dict):
+            return
+        if isinstance(text := data.get("tensor_query"), str):
+            dispatch(lambda: setattr(self, "tensor_query", text[:MAX_QUERY]))
+        if isinstance(link := data.get("go"), str):
+            dispatch(lambda: self._go(link))
 
-    def _go(self, wanted: str) -> None:
-        self._state.param.update(**query.parse_update(wanted, self._targets, self._state.linked()))
+    def _go(self, link: str) -> None:
+        """Take over a part of a link, "select=kda&tab=code"; it is checked like one that was typed."""
+        self._state.param.update(**query.parse_update(link, self._targets, self._state.linked()))

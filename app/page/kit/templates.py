@@ -27,11 +27,12 @@ def template(name: str):
 
 
 def render(name: str, **values) -> str:
+    """HTML of a template with these values. UndefinedError names one that it uses and does not get."""
     return template(name).render(**values)
 
 
 def asset(name: str) -> Markup:
-    """A file of assets to stand in the page as it is."""
+    """Text of a file of assets, put into a page without escaping."""
     return Markup((ROOT / name).read_text(encoding="utf-8"))
 
 
@@ -47,30 +48,31 @@ def breakable(name: str) -> Markup:
 
 
 def axes(shape: str) -> Markup:
-    """A shape whose axis names light up wherever they stand on the page."""
+    """A shape, "[B, T, d]", with each axis name in an element: axes.js highlights equal names together."""
     parts = re.split(r"([A-Za-z_]\w*)", shape)
     name = Markup('<span class="axis" data-axis="{0}" tabindex="0">{0}</span>')
     return Markup("").join(name.format(part) if i % 2 else part for i, part in enumerate(parts))
 
 
-def needed_first(scripts: str) -> str:
-    """Bokeh's script tags less MathJax, which shell.js loads with the first formula, and less WebGL."""
+def without_lazy_scripts(scripts: str) -> str:
+    """Bokeh's script tags without MathJax, which shell.js loads with the first formula, and WebGL."""
     return re.sub(r"<script[^>]*bokeh-(mathjax|gl)[^>]*></script>\s*", "", scripts)
 
 
 def number(value: int) -> str:
+    """7168 as "7,168"."""
     return f"{value:,}"
 
 
-def percent(part: int, whole: int) -> str:
-    """A share; what is too small to show is said to be small, never 0."""
-    share = 100 * part / whole
+def percent(part: int, total: int) -> str:
+    """A share of the total; one too small to show is "< 0.001%", never 0."""
+    share = 100 * part / total
     if part and share < 0.001:
         return "< 0.001%"
     return f"{share:.2f}%" if share >= 0.1 or not part else f"{share:.3f}%"
 
 
-_environment.filters["needed_first"] = needed_first
+_environment.filters["without_lazy_scripts"] = without_lazy_scripts
 _environment.filters |= {"number": number, "short": short, "size": size, "axes": axes}
 _environment.filters |= {"breakable": breakable, "prose": prose}
 _environment.globals |= {"percent": percent, "asset": asset, "link_version": f"{VERSION_KEY}={VERSION}"}

@@ -3,10 +3,10 @@
 from k3scope.model.tokenizers.tokenizer import Token
 
 
-def chip(piece: Token) -> list:
+def chip(token: Token) -> list:
     """[id, visible text, kind]: kind is special, space, byte (not a character by itself) or empty."""
-    if piece.special:
-        return [piece.id, piece.text, "special"]
-    if piece.raw.isspace():
-        return [piece.id, piece.text.replace(" ", "␣"), "space"]
-    return [piece.id, piece.text, "byte" if piece.part else ""]
+    if token.special:
+        return [token.id, token.text, "special"]
+    if token.raw.isspace():
+        return [token.id, token.text.replace(" ", "␣"), "space"]
+    return [token.id, token.text, "byte" if token.part else ""]

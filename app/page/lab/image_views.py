@@ -116,7 +116,7 @@ def schedule(change: Callable[[], None]) -> None:
 
 
 def _menu(name: str, width: int) -> pn.widgets.Select:
-    return pn.widgets.Select(name=name, width=width, margin=0, stylesheets=[styles("parts")])
+    return pn.widgets.Select(name=name, width=width, margin=0, stylesheets=[styles("panel_widgets")])
 
 
 def _wrapping(*parts) -> pn.Row:

@@ -1,1 +1,1 @@
-"""The tables and curves that take the place of the drawing: ledger, cost, comparison."""
+"""The views that replace the diagram on the stage: ledger, cost, comparison."""

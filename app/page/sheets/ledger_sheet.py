@@ -10,26 +10,27 @@ from k3scope.diagrams.facts import provenance
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.facts.records import ParameterRow
 
-FOUND = 40  # names shown of a search
+MAX_MATCHES = 40  # tensors shown of a search
 
 
 @cache
 def table(model: str) -> str:
+    """Every row with where its numbers come from, the sums, and the difference to the official index."""
     facts = Facts.of(model)
     rows = facts.rows()
     return render(
         "ledger.html",
         title=title(model),
-        rows=[(row, *_asked(facts, row)) for row in rows],
+        rows=[(row, *_provenances(facts, row)) for row in rows],
         summed=sum(row.total for row in rows),
         summed_bytes=sum(row.bytes for row in rows),
-        whole=facts.totals.total,
+        counted=facts.totals.total,
         storage=facts.totals.storage,
         difference=facts.totals.difference(model),
     )
 
 
-def _asked(facts: Facts, row: ParameterRow) -> tuple[provenance.Provenance, ...]:
+def _provenances(facts: Facts, row: ParameterRow) -> tuple[provenance.Provenance, ...]:
     """Where the total, the bytes and the share of a row come from."""
     block = facts.block(row.id)
     return (
@@ -39,23 +40,26 @@ def _asked(facts: Facts, row: ParameterRow) -> tuple[provenance.Provenance, ...]
     )
 
 
-def found(model: str, text: str) -> str:
-    """Tensors whose official name contains `text`."""
-    rows = Facts.of(model).layout.search(text.strip(), FOUND + 1) if text.strip() else []
-    return render("found.html", text=text.strip(), rows=rows[:FOUND], more=len(rows) > FOUND)
+def tensor_matches(model: str, query: str) -> str:
+    """Tensors whose official name contains the query; nothing for an empty one."""
+    query = query.strip()
+    rows = Facts.of(model).layout.search(query, MAX_MATCHES + 1) if query else []
+    return render(
+        "tensor_matches.html", query=query, rows=rows[:MAX_MATCHES], incomplete=len(rows) > MAX_MATCHES
+    )
 
 
 def ledger(state: State, shell: Shell) -> None:
-    """Fill the ledger when it is looked at, and answer what is typed into its search."""
+    """Fill the ledger when it is opened, and answer its search."""
 
     def show(*_):
         if state.view == "ledger":
             shell.fill(ledger=table(state.model))
-        shell.sought = shell.found = ""  # another model has other names
+        shell.tensor_query = shell.tensor_matches = ""  # another model has other names
 
     def search(*_):
-        shell.found = found(state.model, shell.sought)
+        shell.tensor_matches = tensor_matches(state.model, shell.tensor_query)
 
     state.follow("ledger", show)
-    shell.param.watch(search, "sought")
+    shell.param.watch(search, "tensor_query")
     show()

@@ -13,10 +13,10 @@ from k3scope.app.link.state import State
 from k3scope.app.page.architecture.layer_strip import strip
 from k3scope.app.page.dock.dock import dock
 from k3scope.app.page.inspector.live import live
-from k3scope.app.page.kit.theme import follow as follow_theme
+from k3scope.app.page.kit.theme import follow_theme
 from k3scope.app.page.lab.image_views import image_pictures
 from k3scope.app.page.lab.lab_tab import lab
-from k3scope.app.page.page import page, visit
+from k3scope.app.page.page import session_template, visit
 from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.runner import Runner
 
@@ -90,7 +90,8 @@ def reactions():
         runner = Runner()
         session = RunSession(state, runner, lambda _coroutine: None)
         strip(session)
-        assert isinstance(page(state, address, dock(session), live(session), lab(session)), pn.Template)
+        parts = dock(session), live(session), lab(session)
+        assert isinstance(session_template(state, address, *parts), pn.Template)
         image_pictures(session)
         follow_theme(figure(), state)
         for name, value in NEW.items():

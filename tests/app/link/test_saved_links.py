@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from k3scope.app.link import fields, query
-from k3scope.app.page.page import link_targets, opening
+from k3scope.app.page.page import link_targets, opening_html
 
 RECORD = json.loads((Path(__file__).parents[2] / "data" / "links_v1.json").read_text(encoding="utf-8"))
 LINKS = RECORD["links"]
@@ -59,4 +59,4 @@ def test_a_saved_link_written_again_gives_the_same_state(entry, targets):
 
 @pytest.mark.parametrize("search", ["?select=kda", "?model=k3-tiny&view=ledger&layer=3", "?tour=3"])
 def test_the_page_of_a_link_is_the_same_with_its_version(search):
-    assert opening(search) == opening(f"{search}&v=1")
+    assert opening_html(search) == opening_html(f"{search}&v=1")

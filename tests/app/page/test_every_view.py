@@ -4,7 +4,7 @@ import pytest
 
 from k3scope.app import models
 from k3scope.app.link.fields import DETAIL_LEVELS, TABS, VIEWS
-from k3scope.app.page.page import opening
+from k3scope.app.page.page import opening_html
 from k3scope.diagrams.facts.block_facts import Facts
 
 pytestmark = pytest.mark.sweep
@@ -13,8 +13,8 @@ CASES = [(model, block) for model in models.drawn() for block in Facts.of(model)
 
 def checked(search: str) -> str:
     """The page of a link that has nothing wrong in it."""
-    opening.cache_clear()
-    page = opening(search)
+    opening_html.cache_clear()
+    page = opening_html(search)
     assert "could not be read" not in page, search
     return page
 

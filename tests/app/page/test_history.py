@@ -1,4 +1,4 @@
-"""The address: what it says before anything is done, and what each step writes."""
+"""The address: what it is before anything is done, and what each change of the state writes."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def entries(search: str):
 @pytest.mark.parametrize("search", ["", "?select=kda", "?select=kda&v=1", "?embed=1", "?layer=3&select=mla"])
 def test_who_does_nothing_keeps_the_address(search):
     state, address, written = entries(search)
-    state.param.update(dark=True, layer_rows=object(), notice="said")
+    state.param.update(dark=True, layer_rows=object(), notice="text")
     address.read(search)
     assert written == []
 

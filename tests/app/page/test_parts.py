@@ -8,7 +8,7 @@ from k3scope.app.page.architecture import controls, diagram, stage
 from k3scope.app.page.architecture.layer_strip import MeasuredLayers
 from k3scope.app.page.inspector import inspector
 from k3scope.app.page.kit import templates, theme
-from k3scope.app.page.page import link_targets, page, visit
+from k3scope.app.page.page import link_targets, session_template, visit
 from k3scope.app.page.sheets import ledger_sheet
 from k3scope.diagrams.facts import provenance, stack
 from k3scope.diagrams.facts.block_facts import Facts
@@ -35,7 +35,7 @@ def test_the_ledger_of_every_model_sums_to_its_total(model):
 
 
 def test_the_strip_has_one_cell_per_layer_in_blocks_of_attnres():
-    shown = stage.cells("kimi-k3")
+    shown = stage.layer_cells("kimi-k3")
     assert shown.count("<button") == 93
     assert shown.count('class="block') == 8
     assert shown.count("partial") == 1
@@ -67,7 +67,7 @@ MEASURED = MeasuredLayers(
 
 
 def test_the_strip_shows_a_run_beside_the_layers_of_its_own_model():
-    shown = stage.cells("k3-tiny", MEASURED)
+    shown = stage.layer_cells("k3-tiny", MEASURED)
     assert shown.count("<button") == 9
     assert 'aria-label="layer 0, KDA + dense FFN, AttnRes block 1 of 3; sum 1; memory 5 tokens"' in shown
     assert shown.count("--v: 0.2500") == 1
@@ -75,7 +75,7 @@ def test_the_strip_shows_a_run_beside_the_layers_of_its_own_model():
 
 
 def test_the_strip_of_another_model_names_whose_run_there_is_and_shows_none_of_its_values():
-    shown = stage.cells("kimi-k3", MEASURED)
+    shown = stage.layer_cells("kimi-k3", MEASURED)
     assert shown.count("<button") == 93
     assert "--v" not in shown
     assert "The run on show is of k3-tiny" in shown
@@ -113,13 +113,13 @@ def test_the_next_layer_keeps_the_selection_or_what_stands_in_its_place():
     assert stack.nearest_visible(facts, "lm_head", 43) == "lm_head"
 
 
-def test_layers_that_look_alike_send_the_same_scene_with_other_words():
+def test_layers_that_look_alike_send_the_same_scene_with_other_texts():
     state, _ = visit("?layer=41")
     drawn = diagram.diagram(state)
     scene = drawn.scene
     state.layer = 42
     assert drawn.scene is scene
-    assert drawn.words["decoder_layer"]["title"] == "Layer 42 · KDA + MoE"
+    assert drawn.layer_texts["decoder_layer"]["title"] == "Layer 42 · KDA + MoE"
     state.layer = 43
     assert drawn.scene is not scene
 
@@ -144,8 +144,8 @@ def test_a_camera_that_makes_no_sense_stays_out_of_the_link():
 def test_a_search_hit_opens_its_groups_and_leaves_a_layer_that_lacks_it():
     state, _ = visit("?layer=42&view=ledger&open=")
     control = controls.controls(state, link_targets())
-    control._handle_msg({"find": "q_b_proj"})
-    assert control.found["hits"][0]["block"] == "mla_q_up"
+    control._handle_msg({"query": "q_b_proj"})
+    assert control.results["hits"][0]["block"] == "mla_q_up"
     control._handle_msg({"choose": "mla_q_up"})
     assert (state.view, state.select, state.layer) == ("model", "mla_q_up", None)
     assert {"decoder_layer", "mla"} <= set(state.open)
@@ -156,8 +156,8 @@ def test_a_search_hit_opens_its_groups_and_leaves_a_layer_that_lacks_it():
 def test_of_two_key_presses_that_changed_places_the_later_one_counts():
     state, _ = visit("")
     control = controls.controls(state, link_targets())
-    control._handle_msg({"go": "layer=5", "n": 2})
-    control._handle_msg({"go": "layer=4", "n": 1})
+    control._handle_msg({"go": "layer=5", "sequence": 2})
+    control._handle_msg({"go": "layer=4", "sequence": 1})
     assert state.layer == 5
 
 
@@ -207,9 +207,9 @@ def test_both_themes_name_the_same_colours():
     assert light["bg"] != dark["bg"]
 
 
-def test_the_page_can_be_built_with_anything_in_its_places():
+def test_the_page_can_be_built_with_any_viewable_in_its_slots():
     import panel as pn
 
     state, address = visit("?model=k3-random&select=moe_router")
-    built = page(state, address, dock=pn.Column(), live=pn.Column(), lab=pn.Column())
+    built = session_template(state, address, dock=pn.Column(), live=pn.Column(), lab=pn.Column())
     assert built.server_doc().title

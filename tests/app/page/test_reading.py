@@ -1,11 +1,11 @@
-"""Depths, evidence, letters, origins and the tour as the page says them, without a browser."""
+"""Depths, evidence, letters, provenance and the tour as the page has them, without a browser."""
 
 import re
 
 import pytest
 
 from k3scope.app.link import fields, query
-from k3scope.app.page.architecture.tour_card import first, tour
+from k3scope.app.page.architecture.tour_card import start_query, tour
 from k3scope.app.page.inspector import inspector
 from k3scope.app.page.kit import markdown
 from k3scope.app.page.kit.shell import Shell
@@ -76,8 +76,7 @@ def test_the_whole_page_has_facts_with_origins_highlights_and_how_to_read():
 
 @pytest.mark.parametrize("model", ["kimi-k3", "k3-random"])
 def test_every_stop_is_a_link_that_can_be_read(model):
-    found = stops(Facts.of(model))
-    for number, stop in enumerate(found, 1):
+    for number, stop in enumerate(stops(Facts.of(model)), 1):
         read = query.parse(f"model={model}&" + stop_query(stop, number), link_targets())
         assert not read.problems
         assert read.values["tour"] == number
@@ -106,7 +105,7 @@ def test_a_stop_beyond_the_last_is_the_last():
     shell = Shell(state, link_targets())
     tour(state, shell, link_targets())
     assert "stop 16 of 16" in shell.tour
-    assert first("kimi-k3").endswith("tour=1")
+    assert start_query("kimi-k3").endswith("tour=1")
 
 
 def test_a_step_of_the_tour_is_one_change_and_back_undoes_it():

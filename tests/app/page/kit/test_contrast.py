@@ -1,18 +1,18 @@
-"""Words on every ground of the page can be read in both themes (WCAG AA), and so can marks and focus."""
+"""Text on every ground of the page can be read in both themes (WCAG AA), and so can marks and focus."""
 
 import pytest
 
 from k3scope.app.page.kit.theme import colours
 
 GROUNDS = ("bg", "raised", "tint", "mark", "stage", "hover")
-WORDS = {
+TEXT_COLOURS = {
     "fg": GROUNDS,
     "muted": ("bg", "raised", "tint", "stage"),
     "pick": ("bg", "raised", "tint", "stage"),
     "warn": ("bg", "warn-f"),
     **{f"py-{kind}": ("bg", "raised", "tint") for kind in ("word", "text", "note", "name", "digit")},
 }
-MARKS = {
+MARK_COLOURS = {
     "pick": GROUNDS,
     "attention": ("bg",),
     "ffn": ("bg",),
@@ -42,12 +42,12 @@ def test_black_on_white_is_the_largest_contrast():
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize(("words", "ground"), pairs(WORDS))
-def test_words_are_readable(words, ground, dark):
-    assert contrast(colours(dark)[words], colours(dark)[ground]) >= 4.5
+@pytest.mark.parametrize(("text", "ground"), pairs(TEXT_COLOURS))
+def test_words_are_readable(text, ground, dark):
+    assert contrast(colours(dark)[text], colours(dark)[ground]) >= 4.5
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize(("mark", "ground"), pairs(MARKS))
+@pytest.mark.parametrize(("mark", "ground"), pairs(MARK_COLOURS))
 def test_marks_and_the_focus_are_seen(mark, ground, dark):
     assert contrast(colours(dark)[mark], colours(dark)[ground]) >= 3

@@ -1,4 +1,4 @@
-"""The point of the Cost view in the link, and what the two views say, without a browser."""
+"""The point of the Cost view in the link, and what the two views show, without a browser."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from k3scope.app.link.state import State
 from k3scope.app.page.sheets import compare_sheet, cost_sheet
 from k3scope.app.page.sheets.compare_sheet import CompareView
 from k3scope.app.page.sheets.cost_sheet import CostView
-from k3scope.app.page.sheets.curves import CONTEXTS, Line, chart, tokens
+from k3scope.app.page.sheets.curves import CONTEXTS, Curve, chart, format_context
 from k3scope.assets import CONFIGS
 from k3scope.diagrams.facts.block_facts import Facts
 
@@ -23,9 +23,9 @@ OFFICIAL = (CONFIGS / "kimi-k3-0.40b.json").read_text()
 
 def test_the_point_survives_the_link():
     text = "1048576,64,prefill,fp8,fp32,b200,8"
-    found = query.parse(query.format(DEFAULTS | {"view": "cost", "cost_point": text}), TARGETS)
-    assert found.values["cost_point"] == text
-    assert found.problems == ()
+    link = query.parse(query.format(DEFAULTS | {"view": "cost", "cost_point": text}), TARGETS)
+    assert link.values["cost_point"] == text
+    assert link.problems == ()
     assert cost_point.parse(text).device.name == "B200"
 
 
@@ -49,9 +49,9 @@ def test_the_default_point_is_not_in_the_link():
 def test_a_point_that_cannot_be_read_is_said(text, sentence):
     with pytest.raises(ValueError, match=sentence):
         cost_point.parse(text)
-    found = query.parse(f"?at={text}", TARGETS)
-    assert found.values["cost_point"] == cost_point.DEFAULT
-    assert sentence in found.problems[0]
+    link = query.parse(f"?at={text}", TARGETS)
+    assert link.values["cost_point"] == cost_point.DEFAULT
+    assert sentence in link.problems[0]
 
 
 def test_the_second_model_may_be_one_that_is_not_drawn():
@@ -89,19 +89,19 @@ def test_the_cost_view_computes_only_when_it_is_looked_at():
 def test_controls_reach_the_state_and_wrong_ones_are_said():
     state = State(view="cost")
     view = CostView(state)
-    view._handle_msg({"at": "65536,8,decode,mxfp4,fp32,b200,8"})
+    view._handle_msg({"point": "65536,8,decode,mxfp4,fp32,b200,8"})
     assert state.cost_point.startswith("65536,8")
     assert "16,805 tokens" in view.results
-    view._handle_msg({"at": "0,8,decode,mxfp4,fp32,b200,8"})
-    assert "from 1 to" in view.wrong
+    view._handle_msg({"point": "0,8,decode,mxfp4,fp32,b200,8"})
+    assert "from 1 to" in view.problem
     assert state.cost_point.startswith("65536,8")
-    for odd in (None, 3, {"at": 3}, {}):
+    for odd in (None, 3, {"point": 3}, {}):
         view._handle_msg(odd)
 
 
 def test_curves_stay_inside_their_picture():
-    lines = [Line("a", "fg", [float(n) for n in CONTEXTS]), Line("none", "fg", [0.0] * 21)]
-    drawn = chart("t", lines, 256, str)
+    curves = [Curve("a", "fg", [float(n) for n in CONTEXTS]), Curve("none", "fg", [0.0] * 21)]
+    drawn = chart("t", curves, 256, str)
     points = re.search(r'points="([^"]+)"', drawn)[1].split()
     assert len(points) == 21
     assert drawn.count("<polyline") == 1
@@ -109,7 +109,7 @@ def test_curves_stay_inside_their_picture():
 
 
 def test_contexts_are_written_as_people_write_them():
-    assert [tokens(n) for n in (1, 256, 4096, 2**20)] == ["1", "256", "4K", "1M"]
+    assert [format_context(n) for n in (1, 256, 4096, 2**20)] == ["1", "256", "4K", "1M"]
 
 
 def test_kimi_linear_stands_beside_k3():
@@ -124,7 +124,7 @@ def test_a_file_is_compared_and_stays_out_of_the_link():
     state = State(view="compare")
     view = CompareView(state)
     view._handle_msg({"config": OFFICIAL, "name": "<b>mine</b>.json"})
-    assert view.wrong == ""
+    assert view.problem == ""
     assert "&lt;b&gt;mine" in view.results
     assert f"{Facts.of('kimi-k3-0.40b').totals.total:,}" in view.results
     assert state.compare == ""
@@ -138,7 +138,7 @@ def test_a_broken_file_leaves_what_was_there_and_is_said(text):
     view = CompareView(State(view="compare"))
     before = view.results
     view._handle_msg({"config": text, "name": "config.json"})
-    assert view.wrong
+    assert view.problem
     assert view.results == before
 
 
@@ -151,13 +151,13 @@ def test_a_message_of_another_kind_changes_nothing(odd):
 
 
 def test_a_model_beside_itself_has_no_difference():
-    assert "No field differs" in compare_sheet.named("k3-random", "k3-random")
+    assert "No field differs" in compare_sheet.comparison_by_name("k3-random", "k3-random")
 
 
 def test_the_command_compares(capsys):
     assert main(["compare", "kimi-k3", "kimi-linear-48b", "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert sum(b["b"] or 0 for b in found["blocks"]) == 49_122_681_728
+    comparison = json.loads(capsys.readouterr().out)
+    assert sum(b["b"] or 0 for b in comparison["blocks"]) == 49_122_681_728
     assert main(["compare", "kimi-k3", "kimi-linear-48b"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"Cache passes state at, tokens +16,253 +5,384", out)

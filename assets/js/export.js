@@ -1,8 +1,9 @@
-// The drawing outside the page: as a file, on paper, in a frame of another page. Goes before controls.js.
+// The diagram outside the page: as a file, on paper, in a frame of another page. Goes before controls.js.
+/** Sends {export: "svg" | "png" | "json"}; receives the custom message {name, type, base64}, the file to save. */
 const $ = (id) => document.getElementById(id)
 
-// --- the drawing as a file, made from what is on the screen now
-function files({ model, on }) {
+// --- the diagram as a file, made from what is on the screen now
+function exportMenu({ model, on }) {
   const menu = $("export"), summary = menu.querySelector("summary")
   const close = () => { menu.open = false }
   const save = ({ name, type, base64 }) => {
@@ -15,8 +16,8 @@ function files({ model, on }) {
     $("says").textContent = `${name} saved`
   }
   on(menu, "click", ({ target }) => {
-    const form = target.dataset.picture
-    if (form) model.send_msg({ picture: form })
+    const form = target.dataset.export
+    if (form) model.send_msg({ export: form })
     if (!form && !target.matches("[data-print]")) return
     close()
     summary.focus()
@@ -32,39 +33,39 @@ function files({ model, on }) {
   model.on("msg:custom", save)
 }
 
-// --- on paper: the whole drawing in light colours, wherever it was looked at
+// --- on paper: the whole diagram in light colours, wherever the camera is
 const inShadows = (root, query) => root.querySelector(query) ?? [...root.querySelectorAll("*")]
-  .reduce((found, el) => found ?? (el.shadowRoot && inShadows(el.shadowRoot, query)), null)
+  .reduce((match, el) => match ?? (el.shadowRoot && inShadows(el.shadowRoot, query)), null)
 
-function paper({ on }) {
+function printing({ on }) {
   let restore = () => {}
-  const put = (el, values) => {
+  const setAttributes = (el, values) => {
     for (const [name, value] of Object.entries(values))
       if (value === null) el.removeAttribute(name); else el.setAttribute(name, value)
   }
   const swap = (el, values) => {
     const before = Object.fromEntries(Object.keys(values).map((name) => [name, el.getAttribute(name)]))
-    put(el, values)
-    return () => put(el, before)
+    setAttributes(el, values)
+    return () => setAttributes(el, before)
   }
-  const light = (el) => el.getAttribute("class")?.split(" ").filter((name) => !/^(very)?far$|^dark$/.test(name)).join(" ") ?? ""
+  const lightClasses = (el) => el.getAttribute("class")?.split(" ").filter((name) => !/^(very)?far$|^dark$/.test(name)).join(" ") ?? ""
   on(window, "beforeprint", () => {
     const svg = inShadows(document, "svg.tree"), all = svg.querySelector("g"), wrap = svg.closest(".k3d")
     const { x, y, width, height } = all.getBBox() // the style sheet takes the camera away
     const undo = [swap(svg, { viewBox: `${x - 8} ${y - 8} ${width + 16} ${height + 16}` })]
-    for (const el of [wrap, document.documentElement]) undo.push(swap(el, { class: light(el) }))
-    restore = () => undo.forEach((act) => act())
+    for (const el of [wrap, document.documentElement]) undo.push(swap(el, { class: lightClasses(el) }))
+    restore = () => undo.forEach((step) => step())
   })
   on(window, "afterprint", () => { restore(); restore = () => {} })
 }
 
 // --- in a frame (`?embed=1`): the way to the same view on a page of its own
-function frame({ on }) {
-  const link = $("whole-page")
-  const aim = () => {
+function framedLink({ on }) {
+  const link = $("own-page")
+  const setHref = () => {
     const parts = location.search.slice(1).split("&").filter((part) => part && !/^embed(=|$)/.test(part))
     link.href = location.pathname + (parts.length ? `?${parts.join("&")}` : "")
   }
-  for (const type of ["pointerenter", "focus", "click"]) on(link, type, aim)
-  aim()
+  for (const type of ["pointerenter", "focus", "click"]) on(link, type, setHref)
+  setHref()
 }

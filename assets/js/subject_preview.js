@@ -1,8 +1,8 @@
-// A click is answered by what the drawing knows of the box; the server's words take its place.
-const preview = ({ scene, words }, id) => {
-  const drawn = scene.nodes.find((node) => node.id === id)
-  if (!drawn || drawn.io || id.includes("/")) return
-  const node = { ...drawn, ...words[id] }
+// A click is answered at once by what the scene has of the box; the server's details replace it.
+const previewSubject = ({ scene, layer_texts: layerTexts }, id) => {
+  const box = scene.nodes.find((node) => node.id === id)
+  if (!box || box.io || id.includes("/")) return
+  const node = { ...box, ...layerTexts[id] }
   const subject = document.querySelector("[data-slot=subject]"), overview = document.querySelector("[data-slot=overview]")
   subject.replaceChildren()
   html("p", `kind k-${node.kind}`, subject, KINDS.find(([kind]) => kind === node.kind)?.[1]).prepend(document.createElement("i"))
@@ -13,5 +13,5 @@ const preview = ({ scene, words }, id) => {
   if (!lead) return
   lead.textContent = node.summary
   overview.scrollTop = 0
-  overview.dataset.coming = ""
+  overview.dataset.pending = ""
 }

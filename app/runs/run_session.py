@@ -67,7 +67,10 @@ class RunSession(Attachments):
         state.follow("session.baseline", self._follow_baseline)
 
     def open(self) -> None:
-        """Show what the link names, running it if need be; for after the first paint, and once only."""
+        """Show what the link names, running it if need be; for after the first paint, and once only.
+
+        Not once the visitor has pressed Run: to follow the link would cancel that.
+        """
         if not self._opened:
             self._opened = True
             self._follow_state()
@@ -83,6 +86,7 @@ class RunSession(Attachments):
 
         With `interventions`, those of the last run if none are given. What cannot run becomes the problem.
         """
+        self._opened = True
         interventions = self.state.interventions if interventions is None else interventions
         self._start(model, prompt, interventions, continuation, linked=False)
 

@@ -239,3 +239,14 @@ def test_a_run_id_alone_brings_its_model_and_its_changes_back(tmp_path):
     later.settle()
     assert later.session.result.spec == first.session.result.spec
     assert not later.session.problem
+
+
+def test_a_run_that_is_asked_for_before_the_link_is_opened_is_not_cancelled_by_it(runner):
+    """The page opens its link some time after it is drawn; who presses Run in between has decided."""
+    for link in ({}, {"prompt": "of the link", "run_model": "k3-random"}):
+        visitor = Visitor(runner, **link)
+        visitor.session.start("k3-random", "pressed at once")
+        visitor.session.open()
+        visitor.settle()
+        assert visitor.session.result.spec.prompt == "pressed at once"
+        assert visitor.state.prompt == "pressed at once"

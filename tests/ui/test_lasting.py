@@ -56,6 +56,7 @@ def test_a_run_comes_back_after_a_restart_and_in_another_browser(visit, server, 
     context.close()
 
 
+@pytest.mark.sweep  # a minute of waiting for sessions to end
 def test_sessions_that_end_are_forgotten(url):
     before = visitors(url)
 

@@ -1,11 +1,13 @@
 """A link is read with the defaults of its own version and written with those of the current one."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from k3scope.app.link import fields, query
 from k3scope.app.link.fields import LinkTargets
+from k3scope.assets import TEMPLATES
 
 TARGETS = LinkTargets(
     models=("kimi-k3", "k3-tiny"),
@@ -129,6 +131,14 @@ def test_only_a_link_that_says_something_has_a_version():
     assert query.format(fields.DEFAULTS) == ""
     assert query.format(fields.DEFAULTS, ("embed=1",)) == "?embed=1"
     assert query.format(fields.DEFAULTS | {"layer": 2}, ("embed=1",)) == "?layer=2&v=1&embed=1"
+
+
+def test_links_in_the_templates_have_a_version():
+    hrefs = [
+        href for path in TEMPLATES.glob("*.html") for href in re.findall(r'href="\?(.*?)"', path.read_text())
+    ]
+    assert len(hrefs) >= 7
+    assert all(href.endswith("&{{ link_version }}") for href in hrefs)
 
 
 def test_a_part_of_a_link_has_no_version():

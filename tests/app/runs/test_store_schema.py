@@ -1,6 +1,7 @@
 """A store of an older release opens with all it holds; a newer one, or no store at all, is left as it is."""
 
 import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -119,8 +120,10 @@ def test_the_database_of_another_program_is_refused(tmp_path):
     db = sqlite3.connect(path)
     db.execute("CREATE TABLE recipes (name TEXT)")
     db.close()
+    before = path.read_bytes()
     with pytest.raises(ValueError, match="cannot be the store of runs: no such table: runs"):
         Store(path)
+    assert path.read_bytes() == before
 
 
 def test_a_directory_and_a_folder_that_cannot_be_made_are_refused(tmp_path):
@@ -129,6 +132,18 @@ def test_a_directory_and_a_folder_that_cannot_be_made_are_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(ValueError, match="its folder cannot be made"):
         Store(tmp_path / "file" / "runs.sqlite")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("name", ["runs.sqlite", "new.sqlite", "folder/new.sqlite"])
+def test_a_place_that_may_not_be_written_is_refused(old, name):
+    old.chmod(0o400)
+    old.parent.chmod(0o500)
+    try:
+        with pytest.raises(ValueError, match="cannot be the store of runs"):
+            Store(old.parent / name)
+    finally:
+        old.parent.chmod(0o700)
 
 
 def test_two_processes_open_the_same_old_store_at_once(old):

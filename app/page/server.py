@@ -16,7 +16,7 @@ from k3scope.app.page.dock.dock import dock
 from k3scope.app.page.health import Liveness
 from k3scope.app.page.inspector.live import live
 from k3scope.app.page.kit import panel_patches
-from k3scope.app.page.kit.events import dispatch
+from k3scope.app.page.kit.events import dispatch, execute, threads
 from k3scope.app.page.lab.lab_tab import lab
 from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.run_store import Store
@@ -48,16 +48,18 @@ class PageHandler(DocHandler):
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.write(await asyncio.to_thread(page.opening_html, search))
         await self.flush()
-        return await super().get_session()
+        return await panel_patches.on_thread(super().get_session)
 
 
 def open_session(runner: Runner, sessions: WeakSet) -> pn.Template:
     """The session's half of the page with a state and runs of its own; called once per opened page."""
     state, address = page.visit(pn.state.location.search if pn.state.location else "")
-    session = RunSession(state, runner, pn.state.execute, dispatch)
+    session = RunSession(state, runner, execute, dispatch)
     sessions.add(session)
     strip(session)
-    pn.state.onload(session.open)  # a link that names a prompt runs it after the first paint
+    pn.state.onload(
+        lambda: dispatch(session.open)
+    )  # a link that names a prompt runs it after the first paint
     return page.session_template(state, address, dock=dock(session), live=live(session), lab=lab(session))
 
 
@@ -83,7 +85,7 @@ def serve(options: ServerOptions, store: Store) -> None:
     _claim(options.host, options.port)
     pn.extension("mathjax")
     panel_patches.serve_pages_with(PageHandler)
-    pn.config.nthreads = options.threads
+    threads.resize(options.threads)
     warm_up()
     unavailable = {name: reason for name in models.drawn() if (reason := models.why_not_runnable(name))}
     sessions: WeakSet[RunSession] = WeakSet()  # those that no closed page has let go

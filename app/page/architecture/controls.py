@@ -5,12 +5,11 @@ from dataclasses import asdict
 from functools import partial
 
 import param
-from panel.custom import JSComponent
 
 from k3scope.app.link.fields import LinkTargets
 from k3scope.app.link.query import parse_update
 from k3scope.app.link.state import State
-from k3scope.app.page.kit.events import dispatch
+from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
 from k3scope.app.page.kit.templates import render
 from k3scope.diagrams.facts.block_facts import Facts
@@ -20,7 +19,7 @@ MAX_QUERY = 100  # characters of a search
 MAX_HIT = 200  # characters of the id of a hit
 
 
-class Controls(JSComponent):
+class Controls(OrderedComponent):
     """Takes what is typed and pressed around the diagram to the state, and shows the hits of a search.
 
     Messages of the browser: `{query}` is typed into the search, `{choose}` is the hit that is opened, `{go}`

@@ -4,12 +4,16 @@ Each private name below has no public counterpart. They are checked when the pag
 version of Panel or Bokeh says what is missing instead of losing changes in silence.
 """
 
+import asyncio
+import threading
 import warnings
+from collections.abc import Awaitable, Callable
 
 import bokeh
 import panel
 from bokeh.document import Document
 from bokeh.server import urls
+from bokeh.server.session import ServerSession
 from panel.io import document as panel_document
 
 TESTED = {"panel": "1.9", "bokeh": "3.9"}
@@ -23,6 +27,7 @@ NEEDED = {  # (module or class, name): what breaks without it
     (panel.state, "_change_callbacks"): "messages of the browser may overtake each other",
     (panel.custom.JSComponent, "_event_coroutine"): "the same",
     (panel.custom.JSComponent, "_process_bokeh_event"): "the same",
+    (panel.state, "_thread_id_"): "changes made on a thread are sent one by one, or late",
     (urls, "per_app_patterns"): "a link is answered only after its session is there",
 }
 
@@ -51,6 +56,27 @@ async def ordered_event(component, document: Document, event) -> None:
     for change in list(panel.state._change_callbacks.get(document, {}).values()):
         await change()
     component._process_bokeh_event(document, event)
+
+
+def run_as_owner(document: Document, action: Callable[[], None]) -> None:
+    """Run an action on this thread as if it were the document's own; its lock must be held."""
+    owners = panel.state._thread_id_
+    before = owners.get(document)
+    owners[document] = threading.get_ident()
+    try:
+        action()
+    finally:
+        owners[document] = before
+
+
+async def on_thread(session: Callable[[], Awaitable[ServerSession]]) -> ServerSession:
+    """Make a session on a thread of its own; afterwards its document belongs to the calling thread.
+
+    Panel builds the models of a page in one go, a tenth of a second in which nobody would be answered.
+    """
+    made = await asyncio.to_thread(lambda: asyncio.run(session()))
+    panel.state._thread_id_[made.document] = threading.get_ident()
+    return made
 
 
 def serve_pages_with(handler: type) -> None:

@@ -16,6 +16,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from k3scope.app.page.kit.events import dispatch
 from k3scope.app.page.kit.theme import colours, paint
 from k3scope.app.page.lab.image_tiles import empty_source, image_data, plain_title
 from k3scope.model.measure.colours import ramp
@@ -75,7 +76,7 @@ def attention_strip(on_tap: Callable) -> AttentionStrip:
     )
     for line in lines:
         plot.add_layout(line)
-    plot.on_event("tap", on_tap)
+    plot.on_event("tap", lambda event: dispatch(lambda: on_tap(event)))
     return AttentionStrip(plot, source, mapper, lines)
 
 

@@ -19,6 +19,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from k3scope.app.page.kit.events import dispatch
 from k3scope.app.page.kit.theme import FONT, colours, paint
 from k3scope.app.page.lab import linked_cursor
 from k3scope.model.measure.colours import NAN, ramp
@@ -70,7 +71,7 @@ class Heatmap:
         self.bands = linked_cursor.bands()  # at what the pointer is over, in this plot or in another
         for mark in (self.column, self.row, *self.bands):
             self.plot.add_layout(mark)
-        self.plot.on_event("tap", lambda event: on_tap(round(event.y), round(event.x)))
+        self.plot.on_event("tap", lambda at: dispatch(lambda: on_tap(round(at.y), round(at.x))))
 
     def show(self, picture: Picture) -> None:
         """Draw a picture, row 0 on top; cells are centred on their numbers."""

@@ -1,11 +1,10 @@
 """The Lab's pictures of an image: what the tower reads, its patches, its rows, and who attends to them."""
 
-from collections.abc import Callable
-
 import numpy as np
 import panel as pn
 
 from k3scope.app.page.kit import templates
+from k3scope.app.page.kit.events import dispatch
 from k3scope.app.page.kit.static import styles
 from k3scope.app.page.lab.attention_strip import AttentionStrip, attention_strip
 from k3scope.app.page.lab.image_tiles import Tile, pixel_tile, tile
@@ -31,7 +30,7 @@ def image_pictures(session: RunSession) -> pn.Column:
 
     def show(*_) -> None:
         if session.state.view == "lab":
-            schedule(fill)
+            dispatch(fill)
 
     session.follow("lab.images", show)
     session.state.follow("lab.images", show)
@@ -65,7 +64,7 @@ class ImagePictures:
         )
         self._pictures: list[Tile | AttentionStrip] = [*tiles, self._strip]
         for menu in menus:
-            menu.param.watch(lambda *_: schedule(self._draw), "value")
+            menu.param.watch(lambda *_: dispatch(self._draw), "value")
 
     def show(self, result: RunResult) -> None:
         if result is not self._result:
@@ -108,11 +107,6 @@ class ImagePictures:
         if 0 <= (row := round(event.y)) < len(layers) and token in self._image.readers:
             self._layer_menu.value = layers[row]
             self._session.state.token = token
-
-
-def schedule(change: Callable[[], None]) -> None:
-    """Change Bokeh's models under the document's lock, whichever thread asks."""
-    pn.state.execute(change, schedule=True)
 
 
 def _menu(name: str, width: int) -> pn.widgets.Select:

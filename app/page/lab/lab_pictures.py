@@ -8,6 +8,7 @@ import panel as pn
 from k3scope.app.lab.lab_views import VIEWS, Choice, Selection, Slot, chosen_layer
 from k3scope.app.model_cards import badge
 from k3scope.app.page.kit import templates
+from k3scope.app.page.kit.events import dispatch, execute
 from k3scope.app.page.kit.static import styles
 from k3scope.app.page.lab import continuation_panel, lab_text, linked_cursor
 from k3scope.app.page.lab.baseline_menu import comparable, name_of_baseline
@@ -93,7 +94,7 @@ class LabPictures:
             if fresh:
                 continuation = continuation_panel.describe(result)
                 self._strip.param.update(tokens=lab_text.tokens(result), continuation=continuation)
-            pn.state.execute(partial(self._draw, snapshot))
+            execute(partial(self._draw, snapshot))
 
     def _repeat(self, result: RunResult) -> None:
         """Run once more what others have pushed out of memory; it is shown when it is there."""
@@ -107,13 +108,16 @@ class LabPictures:
             return
         self._set_problem(RUNNING_AGAIN)
 
-        async def update_at_end() -> None:
-            await asyncio.wait([asyncio.wrap_future(job.future)])
+        def update_at_end() -> None:
             self._set_problem(DROPPED if job.future.exception() else "")
             self.update()
             self._repeated = None
 
-        pn.state.execute(update_at_end)
+        async def wait() -> None:
+            await asyncio.wait([asyncio.wrap_future(job.future)])
+            dispatch(update_at_end)
+
+        execute(wait)
 
     def _set_problem(self, problem: str) -> None:
         self._text.object = templates.render(
@@ -182,7 +186,7 @@ class LabPictures:
             content = await asyncio.wrap_future(runner.measuring.submit(task))
             if snapshot != self._snapshot:
                 return
-            pn.state.execute(partial(self._show, snapshot, i - 1, content), schedule=True)
+            dispatch(partial(self._show, snapshot, i - 1, content))
 
     def _show(self, snapshot: LabSnapshot, index: int, content) -> None:
         """Pane `index` gets its picture, or the sentence why there is none; -1 is the text above."""

@@ -3,8 +3,8 @@
 import panel as pn
 
 from k3scope.app.examples import examples
+from k3scope.app.page.kit.events import dispatch
 from k3scope.app.page.kit.static import styles
-from k3scope.app.page.lab.image_views import schedule
 from k3scope.app.page.lab.lab_pictures import LabPictures
 from k3scope.app.runs.run_session import RunSession
 
@@ -37,7 +37,7 @@ def lab(session: RunSession) -> pn.Column:
 
     def show(*_) -> None:
         if session.state.view == "lab":
-            schedule(fill)
+            dispatch(fill)
 
     session.follow("lab", show)
     session.state.follow("lab", show)
@@ -51,5 +51,5 @@ def example_button(session: RunSession) -> pn.widgets.Button:
     first = examples()[0]
     button = pn.widgets.Button(name=f"Run an example: {first.name}", button_type="primary", margin=(8, 0))
     button.stylesheets = [styles("lab")]
-    button.on_click(lambda _event: session.start(session.model, first.prompt))
+    button.on_click(lambda _event: dispatch(lambda: session.start(session.model, first.prompt)))
     return button

@@ -47,7 +47,7 @@ STATE: dict[str, tuple[str, ...]] = {
     "tour": ("tour", "model"),
 }
 SESSION: dict[str, tuple[str, ...]] = {
-    "dock.attachments": ("images", "model"),
+    "dock.attachments": ("images", "received", "model"),
     "dock.progress": ("busy", "progress", "problem"),
     "dock.result": ("result",),
     "lab": ("result", "baseline", "problem"),

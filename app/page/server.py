@@ -4,20 +4,22 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from weakref import WeakSet
 
 import panel as pn
 from panel.io.server import DocHandler
 
 from k3scope.app import models
-from k3scope.app.page import card_page, page
+from k3scope.app.page import card_page, page, preloaded
 from k3scope.app.page.architecture.layer_strip import strip
 from k3scope.app.page.dock.dock import dock
 from k3scope.app.page.health import Liveness
 from k3scope.app.page.inspector.live import live
 from k3scope.app.page.kit import panel_patches
-from k3scope.app.page.kit.events import dispatch, execute, threads
+from k3scope.app.page.kit.events import dispatch, execute, threads, when_loaded
 from k3scope.app.page.lab.lab_tab import lab
+from k3scope.app.pool.pool import pool
 from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.run_store import Store
 from k3scope.app.runs.runner import Runner
@@ -57,9 +59,7 @@ def open_session(runner: Runner, sessions: WeakSet) -> pn.Template:
     session = RunSession(state, runner, execute, dispatch)
     sessions.add(session)
     strip(session)
-    pn.state.onload(
-        lambda: dispatch(session.open)
-    )  # a link that names a prompt runs it after the first paint
+    when_loaded(session.open)  # a link that names a prompt runs it after the first paint
     return page.session_template(state, address, dock=dock(session), live=live(session), lab=lab(session))
 
 
@@ -86,6 +86,8 @@ def serve(options: ServerOptions, store: Store) -> None:
     pn.extension("mathjax")
     panel_patches.serve_pages_with(PageHandler)
     threads.resize(options.threads)
+    registered = {name: str(model.path) for name, model in REGISTERED.items()}
+    pool.start(preloaded.__name__, partial(preloaded.register_models, registered))
     warm_up()
     unavailable = {name: reason for name in models.drawn() if (reason := models.why_not_runnable(name))}
     sessions: WeakSet[RunSession] = WeakSet()  # those that no closed page has let go
@@ -110,6 +112,7 @@ def serve(options: ServerOptions, store: Store) -> None:
             compress_response=True,
         )
     finally:
+        pool.close()
         runner.close()
 
 

@@ -22,18 +22,21 @@ class Job:
 
     model: str
     prompt: str
-    ids: list[int]
+    ids: list[int]  # empty until the prompt is read
     layers: int
-    tokens: int  # positions: every image counts with all its rows
+    tokens: int  # positions, 0 until the prompt is read: every image counts with all its rows
     images: tuple[Upload, ...] = ()
     interventions: str = ""
     continuation: Continuation = NO_CONTINUATION
-    stage: str = "queued"  # then "loading", "sampling" when tokens are to be added, "running", "measuring"
+    stage: str = (
+        "reading"  # then "queued", "loading", "sampling" when tokens are to be added, "running", "measuring"
+    )
     layer: int = 0  # layers done
     sampled: int = 0  # tokens sampled so far
     cancelled: bool = False
     stored_spec: RunSpec | None = None  # the run that it is, once its id is known and stored
     future: Future = field(default_factory=Future, repr=False)
+    reading: Future | None = field(default=None, repr=False)  # of the ids
     _visitors: int = 1  # who waits for it
     _joining: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -69,6 +72,8 @@ class Job:
         with self._joining:
             self._visitors -= 1
             self.cancelled = self.cancelled or not self._visitors
+        if self.cancelled and self.reading is not None:
+            self.reading.cancel()
 
     def enter(self, stage: str) -> None:
         """Go on to a stage. Cancelled when nobody waits for it."""

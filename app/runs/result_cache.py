@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
-from k3scope.app.runs.uploads import Upload, accept
+from k3scope.app.runs.uploads import Upload
 from k3scope.model.runs.run import Run
 
 RESULTS = 48  # in memory, about 1 MB each at most
@@ -43,14 +43,17 @@ class ResultCache:
         return self.result(run_id) if self.full_run(run_id) else None
 
     def spec(self, run_id: str) -> RunSpec | None:
-        """What a run was, from memory or the store; None when neither knows it."""
-        result = self.result(run_id)
-        return result.spec if result else self._store.get(run_id)
+        """What a run was, from memory or the store, which may take a moment; None when neither knows it."""
+        return self.spec_in_memory(run_id) or self._store.get(run_id)
 
-    def images(self, spec: RunSpec) -> tuple[list[Upload], int]:
-        """The images of a run that are still stored, and how many are not."""
-        files = [file for sha in spec.images if (file := self._store.image(sha))]
-        return [accept(*file) for file in files], len(spec.images) - len(files)
+    def spec_in_memory(self, run_id: str) -> RunSpec | None:
+        """What a run was whose result is in memory."""
+        result = self.result(run_id)
+        return result.spec if result else None
+
+    def image_files(self, spec: RunSpec) -> list[tuple[str, bytes]]:
+        """Names and bytes of the images of a run, of those that are still stored."""
+        return [file for sha in spec.images if (file := self._store.image(sha))]
 
     def register(self, spec: RunSpec, images: Sequence[Upload]) -> None:
         """From now on the id brings the run back, whether it comes to its end or not."""

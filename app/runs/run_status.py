@@ -1,5 +1,6 @@
 """A run in one line: while it is on its way, when it is there, and what the run of a link lacks."""
 
+from k3scope.app.pool.task import Refused
 from k3scope.app.runs.job import Job
 from k3scope.app.runs.run_result import RunResult
 
@@ -21,6 +22,7 @@ LOST_IMAGES = (
     "{lost} of the {count} images of this run are no longer kept here. Add them again, or leave them out, "
     "and press Run."
 )
+OPENING = "opening the run of this link"
 LOST_IMAGE = "The image of this run is no longer kept here. Add it again, or leave it out, and press Run."
 
 
@@ -44,10 +46,21 @@ def summary(run: RunResult) -> str:
     return " · ".join(parts)
 
 
+def failure(error: BaseException, what: str = "run") -> str:
+    """Why something that was asked for is not there, as a sentence."""
+    if isinstance(error, Refused):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"The {what} needs more memory than there is for it here."
+    return f"The {what} failed: {str(error) or type(error).__name__}"
+
+
 def progress(job: Job) -> dict:
     """How far a job is: text, and how much of it is done."""
     size = f"{job.tokens:,} tokens"
     match job.stage:
+        case "reading":
+            return {"text": "reading the prompt"}
         case "queued":
             return {"text": f"{size} · waiting for the runs before this one"}
         case "loading":

@@ -1,18 +1,20 @@
 """One model that runs here and what it accepts: prompts are limited, weights are loaded on first use."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 
 import torch
 
 from k3scope.app.link.fields import MAX_INTERVENTIONS
 from k3scope.app.models import without_path
+from k3scope.app.pool.pool import READING, submit
+from k3scope.app.runs import reading
 from k3scope.app.runs.continuation import Continuation
 from k3scope.app.runs.forward_pass import LoadedModel, weights_hash
 from k3scope.app.runs.job import Job
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.uploads import Upload
 from k3scope.model import KimiK3, config_of, load
-from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.interventions import sites
 from k3scope.model.interventions.intervention import Intervention, dumps, loads
 from k3scope.model.presets import PRESETS, TRAINED
@@ -27,7 +29,7 @@ class RunnableModel:
     def __init__(self, name: str, source: str):
         self.name, self.source = name, source
         self.config = config_of(source)
-        self.tokenizer = tokenizer_of(source, self.config.vocab)
+        self.tokenizer = reading.tokenizer(source, self.config.vocab)
         self.random_weights = source in PRESETS
         self.random_tower = source in PRESETS or source in TRAINED  # ours have only read text
         self.weights = ""  # short hash, once they are loaded
@@ -43,10 +45,28 @@ class RunnableModel:
             self.weights = weights_hash(self._model)
         return LoadedModel(self._model, self.tokenizer, self.random_weights, self.random_tower)
 
-    def encode(self, prompt: str, images: Sequence[Upload] = ()) -> list[int]:
-        """Ids of images and a prompt; without both it is the begin-of-text token alone."""
-        before = self.tokenizer.encode(prompt_text(images), specials=True)
-        return before + self.tokenizer.encode(prompt) or [self.config.bos]
+    def read(self, job: Job, visitor: int = 0) -> Future:
+        """The ids of a job's images and prompt, on their way. Refused when too many prompts wait."""
+        before = prompt_text(job.images)
+        return submit(
+            READING,
+            "The prompt",
+            reading.prompt_ids,
+            self.source,
+            self.config.vocab,
+            before,
+            job.prompt,
+            visitor=visitor,
+        )
+
+    def text_before(self, ids: Sequence[int], visitor: int = 0) -> Future:
+        """The text that ends with these ids and the ids that no text ends with, on their way."""
+        arguments = reading.text_before, self.source, self.config.vocab, list(ids)
+        return submit(READING, "The prompt", *arguments, visitor=visitor)
+
+    def encode(self, prompt: str) -> list[int]:
+        """Ids of a prompt without images; of an empty one the begin-of-text token alone."""
+        return self.tokenizer.encode(prompt) or [self.config.bos]
 
     def all_ids(self, spec: RunSpec) -> list[int]:
         """Ids of a run of text alone, those after its prompt included."""
@@ -55,21 +75,28 @@ class RunnableModel:
     def job(
         self, prompt: str, images: Sequence[Upload], interventions: str, continuation: Continuation
     ) -> Job:
-        """A run of this model. ValueError when it takes no images, not so much, or lacks a site."""
-        vit = self.config.vision
-        if images and vit is None:
+        """A run of this model, its prompt not read yet. ValueError when it takes no images, not so much, or
+        lacks a site.
+        """
+        reading.check_length(prompt)
+        if images and self.config.vision is None:
             raise ValueError(f"{self.name} has no vision tower, so it takes no images.")
-        ids = self.encode(prompt, images)
-        rows = sum(image.rows(vit) for image in images)
-        # a placeholder grows into the rows of its image
-        tokens = len(ids) - len(images) + rows + continuation.length
-        self._check_length(tokens, rows, len(images), continuation)
         if not all(0 <= token < self.config.vocab for token in continuation.generated_ids):
             raise ValueError(f"{self.name} has tokens 0 to {self.config.vocab - 1}, not all of those to add.")
         loaded = loads(interventions)
-        self.check(tokens, loaded)
+        self.check(TOKEN_LIMIT, loaded)
         canonical = dumps(loaded) if loaded else ""
-        return Job(self.name, prompt, ids, self.config.layers, tokens, tuple(images), canonical, continuation)
+        return Job(self.name, prompt, [], self.config.layers, 0, tuple(images), canonical, continuation)
+
+    def take_ids(self, job: Job, ids: list[int]) -> None:
+        """Give a job the ids of its prompt. ValueError when that is more than a run takes."""
+        rows = sum(image.rows(self.config.vision) for image in job.images)
+        ids = ids or [self.config.bos]
+        # a placeholder grows into the rows of its image
+        tokens = len(ids) - len(job.images) + rows + job.continuation.length
+        self._check_length(tokens, rows, len(job.images), job.continuation)
+        self.check(tokens, loads(job.interventions))
+        job.ids, job.tokens, job.stage = ids, tokens, "queued"
 
     def _check_length(self, tokens: int, rows: int, images: int, continuation: Continuation) -> None:
         limit = min(TOKEN_LIMIT, self.config.max_positions)

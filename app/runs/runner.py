@@ -2,23 +2,28 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from functools import partial
 
 from k3scope.app.models import RUNNABLE
+from k3scope.app.pool.pool import READING, submit
+from k3scope.app.pool.task import Refused
+from k3scope.app.runs import run_status
 from k3scope.app.runs.continuation import NO_CONTINUATION, Continuation
-from k3scope.app.runs.job import Job
+from k3scope.app.runs.job import Cancelled, Job
 from k3scope.app.runs.result_cache import ResultCache
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
 from k3scope.app.runs.runnable_model import RunnableModel
-from k3scope.app.runs.uploads import Upload
+from k3scope.app.runs.uploads import Upload, accept, held
 from k3scope.app.runs.worker import Worker, leave_room
 from k3scope.model import Config
 from k3scope.model.interventions.intervention import Intervention
 from k3scope.model.runs.run import Run
 from k3scope.model.tokenizers.tokenizer import Tokenizer
 
+READERS = 4  # threads that wait for the store
 MEASURING = 2  # threads that draw pictures of full runs
 
 
@@ -39,6 +44,7 @@ class Runner:
         }
         self._unavailable = unavailable or {}
         self.measuring = ThreadPoolExecutor(MEASURING, "measure", initializer=leave_room)
+        self._reading = ThreadPoolExecutor(READERS, "store")
         self._jobs: dict[tuple, Job] = {}  # not done yet, by what they are
         self._joining = threading.Lock()
 
@@ -84,9 +90,26 @@ class Runner:
         """What a run was, from memory or the store; None when neither knows it."""
         return self._cache.spec(run_id)
 
-    def images(self, spec: RunSpec) -> tuple[list[Upload], int]:
-        """The images of a run that are still stored, and how many are not."""
-        return self._cache.images(spec)
+    def find(self, run_id: str) -> Future:
+        """What a run was, on its way: a RunSpec, None when neither memory nor store knows it."""
+        if spec := self._cache.spec_in_memory(run_id):
+            return _done(spec)
+        return self._reading.submit(self._cache.spec, run_id)
+
+    def text_before(self, model: str, ids: Sequence[int], visitor: int = 0) -> Future:
+        """The text that ends with these ids and the ids that no text ends with, on their way."""
+        return self._model(model).text_before(ids, visitor)
+
+    def images(self, spec: RunSpec, visitor: int = 0) -> Future:
+        """The images of a run that are still stored, on their way: a list of Upload."""
+        return self._reading.submit(self._images, spec, visitor) if spec.images else _done([])
+
+    def _images(self, spec: RunSpec, visitor: int) -> list[Upload]:
+        files = self._cache.image_files(spec)
+        uploads = [submit(READING, "The image", accept, *file, visitor=visitor).result() for file in files]
+        for upload in uploads:
+            held.add(upload)
+        return uploads
 
     def submit(
         self,
@@ -97,10 +120,11 @@ class Runner:
         continuation: Continuation = NO_CONTINUATION,
         visitor: int = 0,
     ) -> Job:
-        """Put a prompt in the queue of its model; who asks for the same run waits for the same job.
+        """Have a prompt read and put in the queue of its model; who asks for the same run waits for one job.
 
-        `visitor` is any number that tells visitors apart: they take turns. ValueError for a prompt that is
-        too long, an unknown model or a full queue.
+        `visitor` is any number that tells visitors apart: they take turns. ValueError for what can be seen
+        at once: an unknown model, a prompt that is far too long. What is seen later, when the prompt has
+        been read, as too many tokens or a full queue, ends the job's future with Refused.
         """
         runnable = self._model(model)
         job = runnable.job(prompt, images, interventions, continuation)
@@ -113,18 +137,80 @@ class Runner:
             self._jobs = {key: other for key, other in self._jobs.items() if not other.done}
             if (same := self._jobs.get(job.key)) and same.join():
                 return same
-            self._workers[model].submit(job, visitor)
             self._jobs[job.key] = job
+        try:
+            job.reading = runnable.read(job, visitor)
+        except ValueError as error:
+            job.future.set_exception(error)
+            raise
+        job.reading.add_done_callback(partial(self._enqueue, job, visitor))
+        if job.future.done() and isinstance(error := job.future.exception(), Refused):
+            raise error
         return job
+
+    def _enqueue(self, job: Job, visitor: int, ids: Future) -> None:
+        """The prompt is read: the job waits for its turn, if the model takes so much."""
+        worker = self._workers[job.model]
+        try:
+            if job.cancelled:
+                raise Cancelled
+            worker.model.take_ids(job, ids.result())
+            worker.submit(job, visitor)
+        except (Cancelled, CancelledError):
+            job.future.set_exception(Cancelled())
+        except ValueError as error:
+            job.future.set_exception(Refused(str(error)))
+        except BaseException as error:  # whoever waits for the job gets it
+            job.future.set_exception(error)
+
+    def repeat(self, spec: RunSpec, visitor: int = 0) -> Future:
+        """A run as it was, on its way: a RunResult. Refused when images of it are lost."""
+        result = Future()
+
+        def run(images: Future) -> None:
+            try:
+                lost = len(spec.images) - len(images.result())
+                if lost:
+                    raise Refused(run_status.lost_images(lost, len(spec.images)))
+                job = self.submit(
+                    spec.model,
+                    spec.prompt,
+                    images.result(),
+                    spec.interventions,
+                    Continuation(spec.generated_ids),
+                    visitor,
+                )
+            except BaseException as error:
+                result.set_exception(error)
+                return
+            job.future.add_done_callback(partial(_hand_on, result))
+
+        self.images(spec, visitor).add_done_callback(run)
+        return result
 
     def close(self) -> None:
         """Finish what runs, drop what waits."""
         for worker in self._workers.values():
             worker.close()
-        self.measuring.shutdown(wait=False, cancel_futures=True)
+        for threads in (self.measuring, self._reading):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def _model(self, model: str) -> RunnableModel:
         if model not in self._workers:
             why, runnable = self.why_unavailable(model), ", ".join(self._workers)
             raise ValueError(f"{model} does not run here{why}; these do: {runnable}")
         return self._workers[model].model
+
+
+def _done(value: object) -> Future:
+    future = Future()
+    future.set_result(value)
+    return future
+
+
+def _hand_on(to: Future, done: Future) -> None:
+    """End a future as another one ended."""
+    if error := done.exception():
+        to.set_exception(error)
+    else:
+        to.set_result(done.result())

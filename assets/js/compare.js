@@ -1,7 +1,7 @@
 // The Compare view: a second model by name, or a config.json that is dropped, chosen or pasted; both drawn.
 /**
  * Goes after local_model.js. Sends {with: name}, {config: text, name}, {select: block} and {toggle: group}.
- * Receives `results` (HTML), `other`, `problem`, `answers`, `selected` and `pair`: the scenes left and right,
+ * Receives `results` (HTML), `other`, `problem`, `answers`, `selected` and `pair`, as JSON: the scenes left and right,
  * their names, and counts, [mark, text] of each way to differ.
  */
 const LARGEST = 64 * 1024
@@ -30,7 +30,7 @@ function drawPair({ model, stop }) {
   }))
   let drawn = false
   const show = () => {
-    const { left, right, names, counts } = model.pair
+    const { left, right, names, counts } = JSON.parse(model.pair || "{}")
     section.hidden = !left
     if (!left) return
     section.querySelectorAll("figcaption").forEach((caption, i) => { caption.textContent = names[i] })

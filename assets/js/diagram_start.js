@@ -2,7 +2,7 @@
 /**
  * Sends {type: "toggle", id, toggles} for the press that opens or closes a group, counted, and
  * {type: "prefetch", id} when the pointer or the focus comes to a group whose next scene is not cached.
- * Receives `scene` (key, next: key by group, toggles: the presses that it answers) and `prefetched`, a scene.
+ * Receives, as JSON, `scene` (key, next: key by group, toggles: the presses that it answers) and `prefetched`, a scene.
  */
 const model = (() => {
   const initial = JSON.parse(document.getElementById("first").textContent)
@@ -43,8 +43,12 @@ const model = (() => {
     server = sessionModel
     for (const name of changedEarly) server[name] = local[name]
     for (const message of sentEarly) server.send_msg(message)
-    server.on("scene", () => takeScene(server.scene))
-    server.on("prefetched", () => { requested.delete(server.prefetched.key); cache(server.prefetched) })
+    server.on("scene", () => takeScene(JSON.parse(server.scene)))
+    server.on("prefetched", () => {
+      const scene = JSON.parse(server.prefetched)
+      requested.delete(scene.key)
+      cache(scene)
+    })
     for (const name of Object.keys(initial).filter((key) => key !== "scene"))
       server.on(name, () => { if (server[name] !== local[name]) local.set(name, server[name]) })
     if (Object.keys(server.live).length) local.set("live", server.live)

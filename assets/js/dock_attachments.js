@@ -1,9 +1,10 @@
 /**
- * Images attached to the prompt, after dom.js: chosen, dropped or pasted. Each goes to the server once, in base64.
+ * Images attached to the prompt, after dom.js: chosen, dropped or pasted. Each goes to the server once, in base64 and in
+ * pieces: a message has a limit.
  *
  * Shows `attachments`: { name, size, rows, note, thumb, large }[]; `no_vision` is a sentence that the model takes none;
- * `received` counts the files that have arrived, attached or refused; `limits`: { images, bytes }.
- * Sends attach { name, data }, remove { index } and shrink { index }.
+ * `received` counts the files that have arrived, attached or refused; `limits`: { images, bytes, piece }.
+ * Sends attach { name, data, part, of }, remove { index } and shrink { index }.
  */
 const ICON = "M3 4h14v12H3zM3 13l4-4 3 3 3-4 4 4M7 7.5h.01"
 const MEGABYTE = 2 ** 20
@@ -79,7 +80,16 @@ const attachmentsOf = (model, root, send, refuse) => {
   const warning = h("p", { role: "status", class: "problem" })
   const pending = [] // names of files on their way, in the order in which they were sent
   let sent = 0
+  let sending = Promise.resolve() // pieces of two files must not mix
 
+  const sendFile = async (file) => {
+    const data = await toBase64(file).catch(() => "?") // "?": the server says what is wrong
+    const of = Math.ceil(data.length / model.limits.piece)
+    for (let part = 0; part < of; part += 1) {
+      const piece = data.slice(part * model.limits.piece, (part + 1) * model.limits.piece)
+      send("attach", { name: file.name, data: piece, part, of })
+    }
+  }
   const draw = () => {
     const focused = strip.contains(strip.getRootNode().activeElement)
     const reading = pending.map((name) => h("li", { class: "pending" }, `Reading ${name} …`))
@@ -93,7 +103,7 @@ const attachmentsOf = (model, root, send, refuse) => {
     warning.hidden = !warning.textContent
     if (focused) (strip.querySelector(".remove") ?? button).focus()
   }
-  const add = async (files) => {
+  const add = (files) => {
     refuse(model.no_vision && files.length ? `${model.no_vision}, so it takes no images.` : "")
     if (model.no_vision) return
     for (const file of files) {
@@ -102,7 +112,7 @@ const attachmentsOf = (model, root, send, refuse) => {
       pending.push(file.name)
       sent += 1
       draw()
-      send("attach", { name: file.name, data: await toBase64(file).catch(() => "?") }) // "?": the server says what is wrong
+      sending = sending.then(() => sendFile(file))
     }
   }
   input.onchange = () => { add([...input.files]); input.value = "" }

@@ -1,19 +1,21 @@
 // The diagram outside the page: as a file, on paper, in a frame of another page. Goes before controls.js.
-/** Sends {export: "svg" | "png" | "json"}; receives the custom message {name, type, base64}, the file to save. */
+/** Sends {export: "svg" | "png" | "json"}; receives the custom messages {says}, how it stands, and
+ * {name, type, base64, note}, the file to save. */
 const $ = (id) => document.getElementById(id)
 
 // --- the diagram as a file, made from what is on the screen now
 function exportMenu({ model, on }) {
   const menu = $("export"), summary = menu.querySelector("summary")
   const close = () => { menu.open = false }
-  const save = ({ name, type, base64 }) => {
+  const save = ({ name, type, base64, note, says }) => {
+    if (says) { $("says").textContent = says; return }
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))
     const link = document.createElement("a")
     link.href = URL.createObjectURL(new Blob([bytes], { type }))
     link.download = name
     link.click()
     setTimeout(() => URL.revokeObjectURL(link.href), 1000)
-    $("says").textContent = `${name} saved`
+    $("says").textContent = `${name} saved${note}`
   }
   on(menu, "click", ({ target }) => {
     const form = target.dataset.export

@@ -1,6 +1,7 @@
 """A drawing of the model as a file: what the page saves, the command line writes and a notebook shows."""
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -54,6 +55,11 @@ class DiagramFile:
     def png(self, zoom: float = 2.0) -> bytes:
         """A PNG with `zoom` pixels per unit of the drawing, 0.1 to 8. ValueError for another zoom."""
         return to_png(self.svg(), zoom)
+
+    def zoom_of(self, pixels: int) -> float:
+        """The zoom at which a PNG has so many pixels."""
+        drawn = self.scene()
+        return math.sqrt(pixels / (drawn["width"] * drawn["height"]))
 
     def json(self) -> str:
         """The graph as JSON: options, then boxes and edges with coordinates."""

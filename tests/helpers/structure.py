@@ -34,19 +34,23 @@ ORDER = (
     "app/__init__.py app/front/__init__.py",
     "app/lab/ app/models.py app/model_cards.py",
     "app/link/",
+    "app/pool/",
     "app/examples.py app/diagnostics.py",
     # the way of a prompt: what a run is, the pass, the queue and thread of a model, all models, one visitor
     "app/runs/__init__.py app/runs/run_spec.py app/runs/run_store.py app/runs/uploads.py "
-    "app/runs/continuation.py",
+    "app/runs/continuation.py app/runs/reading.py",
     "app/runs/run_result.py app/runs/job.py app/runs/forward_pass.py",
     "app/runs/fair_queue.py app/runs/result_cache.py app/runs/runnable_model.py",
     "app/runs/worker.py",
+    "app/runs/run_status.py",
     "app/runs/runner.py",
-    "app/runs/attachments.py app/runs/run_status.py",
+    "app/runs/attachments.py app/runs/run_link.py",
+    "app/runs/compared_runs.py",
     "app/runs/run_session.py",
     "app/page/__init__.py app/page/kit/",
     "app/page/architecture/ app/page/dock/ app/page/inspector/ app/page/lab/ app/page/sheets/",
-    "app/page/page.py app/page/server.py app/page/history.py app/page/health.py app/page/card_page.py",
+    "app/page/page.py app/page/server.py app/page/history.py app/page/health.py app/page/card_page.py "
+    "app/page/preloaded.py",
     "app/commands/",
     "app/cli.py",
     "app/front/__main__.py",
@@ -58,6 +62,7 @@ HOMES = {
     "tornado": ("app/page/",),
     "param": ("app/link/", "app/runs/", "app/page/"),
     "torch": ("model/", "diagrams/", "app/"),
+    "pebble": ("app/pool/",),
     "triton": ("model/kernels/",),
 }
 PACKAGES = ("app", "assets", "diagrams", "model")

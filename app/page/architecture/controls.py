@@ -1,6 +1,7 @@
 """What steers the diagram: search, the strip by keyboard, the step that shapes are for, files of it."""
 
 from base64 import b64encode
+from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
 
@@ -9,14 +10,17 @@ import param
 from k3scope.app.link.fields import LinkTargets
 from k3scope.app.link.query import parse_update
 from k3scope.app.link.state import State
-from k3scope.app.page.kit.events import OrderedComponent, dispatch
+from k3scope.app.page.architecture.exported_file import content_of
+from k3scope.app.page.kit.events import OrderedComponent, dispatch, when_done
 from k3scope.app.page.kit.static import scripts
 from k3scope.app.page.kit.templates import render
+from k3scope.app.pool.pool import DRAWING, submit
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.scene import block_contents, diagram_file, search
 
 MAX_QUERY = 100  # characters of a search
 MAX_HIT = 200  # characters of the id of a hit
+EXPORT_SECONDS = 30  # for one file
 
 
 class Controls(OrderedComponent):
@@ -24,7 +28,8 @@ class Controls(OrderedComponent):
 
     Messages of the browser: `{query}` is typed into the search, `{choose}` is the hit that is opened, `{go}`
     a part of a link (with its `sequence` number where one key press may overtake another), `{export}` the
-    format of a file. The answer to the last is the message `{name, type, base64}`.
+    format of a file. The answer to the last is the message `{says}`, how it stands, and then the file,
+    `{name, type, base64, note}`.
     """
 
     results = param.Dict({}, doc="of the search: its query, and its hits")
@@ -46,17 +51,31 @@ class Controls(OrderedComponent):
                 return  # two key presses may change places on the server's threads: the later one counts
             self._latest = sequence
         if data.get("export") in tuple(diagram_file.FORMATS):
-            self._export(data["export"])
+            dispatch(partial(self._export, data["export"]))
         for name, act in (("go", self._go), ("query", self._search), ("choose", self._choose)):
             if isinstance(data.get(name), str):
                 dispatch(partial(act, data[name]))
 
     def _export(self, form: str) -> None:
-        """The diagram as a file for the browser to save; made on this thread, as it may take a moment."""
-        file = displayed(self._state)
-        content = b64encode(file.encode(form)).decode()
-        answer = {"name": f"{file.name}.{form}", "type": diagram_file.FORMATS[form], "base64": content}
-        dispatch(partial(self._send_msg, answer))
+        """The diagram as a file for the browser to save, made by the pool: it may take a moment."""
+        file, what = displayed(self._state), f"The {form.upper()}"
+        try:
+            made = submit(
+                DRAWING, what, content_of, file, form, seconds=EXPORT_SECONDS, visitor=id(self._state)
+            )
+        except ValueError as error:
+            self._send_msg({"says": str(error)})
+            return
+        self._send_msg({"says": f"{what} is on its way"})
+        when_done(made, partial(self._send_file, f"{file.name}.{form}", form, made))
+
+    def _send_file(self, name: str, form: str, made: Future) -> None:
+        if error := made.exception():
+            self._send_msg({"says": str(error)})
+            return
+        content, note = made.result()
+        file = {"name": name, "type": diagram_file.FORMATS[form], "base64": b64encode(content).decode()}
+        self._send_msg(file | {"note": note})
 
     def _go(self, link: str) -> None:
         """A part of a link, as from `data-go`; one that is wrong is reported, and the field set back."""

@@ -1,5 +1,6 @@
 """The diagram of the model: a scene laid out in Python, drawn and walked in the browser."""
 
+import json
 from functools import cache
 from hashlib import blake2s
 
@@ -28,8 +29,11 @@ class Diagram(OrderedComponent):
     `prefetch` names a group that the pointer is over, whose scene is then sent ahead.
     """
 
-    scene = param.Dict({}, doc="boxes and edges with coordinates, see _scene; {} for the one in the page")
-    prefetched = param.Dict({}, doc="a scene that may be asked for next")
+    # as text: Bokeh would walk through every number of a dict, a tenth of a second on the event loop
+    scene = param.String(
+        doc="JSON of boxes and edges with coordinates, see _scene; '' for the one in the page"
+    )
+    prefetched = param.String(doc="JSON of a scene that may be asked for next")
     layer_texts = param.Dict({}, doc="what replaces texts of the scene, by box: those of one layer")
     selected = param.String("")
     camera = param.String("", doc="middle of the stage and zoom, as in the link; '' shows the width")
@@ -109,7 +113,9 @@ def diagram(state: State) -> Diagram:
     displayed = {"key": _key(state, state.open)}
     drawn = Diagram(
         lambda group: setattr(state, "open", _toggled(state, state.open, group)),
-        lambda group: setattr(drawn, "prefetched", _scene(state, _toggled(state, state.open, group))),
+        lambda group: setattr(
+            drawn, "prefetched", json.dumps(_scene(state, _toggled(state, state.open, group)))
+        ),
         layer_texts=graph.layer_texts(state.model, state.layer),
         selected=_selected(state),
         camera=state.camera,
@@ -132,7 +138,7 @@ def diagram(state: State) -> Diagram:
         changed = {"layer_texts": graph.layer_texts(state.model, state.layer)}
         key = _key(state, state.open)
         if key != displayed["key"]:  # else the same scene with other texts: nothing else is sent
-            changed["scene"] = _scene(state, state.open, drawn.toggles)
+            changed["scene"] = json.dumps(_scene(state, state.open, drawn.toggles))
         displayed["key"] = key
         drawn.param.update(**changed)
 

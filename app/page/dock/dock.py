@@ -1,7 +1,5 @@
 """The dock: a prompt and its images, the model that runs it, its tokens and what would come next."""
 
-import base64
-import binascii
 from typing import ClassVar
 
 import panel as pn
@@ -14,7 +12,7 @@ from k3scope.app.page.kit.component import Component
 from k3scope.app.page.kit.static import scripts, styles
 from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.runnable_model import TOKEN_LIMIT
-from k3scope.app.runs.uploads import MOST, MOST_BYTES, SAMPLES
+from k3scope.app.runs.uploads import MOST, MOST_BYTES, PIECE, SAMPLES
 
 
 class Dock(Component):
@@ -23,7 +21,10 @@ class Dock(Component):
     models = param.List([], doc="[name, label] of the models that run")
     examples = param.List([], doc="of each: name, href, view_title, caption")
     samples = param.List([], doc="[name, label] of the sample images")
-    limits = param.Dict({"images": MOST, "bytes": MOST_BYTES}, doc="what one prompt takes, and one file")
+    limits = param.Dict(
+        {"images": MOST, "bytes": MOST_BYTES, "piece": PIECE},
+        doc="what one prompt takes, and one file; letters of base64 in one message",
+    )
     attachments = param.List([], doc="of each image: name, size, rows, note, thumb, large")
     no_vision = param.String("", doc="that the model in the menu takes no images, empty when it does")
     received = param.Integer(0, doc="files that have arrived, attached or refused")
@@ -54,9 +55,10 @@ def dock(session: RunSession) -> Dock:
                 session.stop()
             case {"type": "example", "index": int(index)} if 0 <= index < len(examples()):
                 state.param.update(**examples()[index].values)
-            case {"type": "attach", "name": str(name), "data": str(encoded)}:
-                _attach(session, name, encoded)
-                shown.received += 1
+            case {"type": "attach", "name": str(name), "data": str(piece)}:
+                part, of = data.get("part", 0), data.get("of", 1)
+                if isinstance(part, int) and isinstance(of, int):
+                    session.receive(name, piece, part, of)
             case {"type": "attach_sample", "name": str(name)}:
                 session.add_sample(name)
             case {"type": "remove", "index": int(index)}:
@@ -86,14 +88,6 @@ def dock(session: RunSession) -> Dock:
     if pn.state.curdoc is not None:
         pn.state.on_session_destroyed(lambda _context: session.leave())
     return shown
-
-
-def _attach(session: RunSession, name: str, encoded: str) -> None:
-    """A file in base64, which is safe in any message."""
-    try:
-        session.add(name, base64.b64decode(encoded, validate=True))
-    except binascii.Error:
-        session.problem = f"{name} did not arrive whole; please add it again."
 
 
 def label(session: RunSession, name: str) -> str:
@@ -135,4 +129,8 @@ def _attachments(session: RunSession) -> dict:
                 "large": rows > TOKEN_LIMIT // 2,
             }
         )
-    return {"attachments": attachments, "no_vision": "" if vit else f"{session.model} has no vision tower"}
+    return {
+        "attachments": attachments,
+        "received": session.received,
+        "no_vision": "" if vit else f"{session.model} has no vision tower",
+    }

@@ -5,9 +5,10 @@ document's lock is held: a visitor's changes stay in order, and nobody waits for
 """
 
 import asyncio
+import concurrent.futures
 import contextvars
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 import panel as pn
@@ -70,6 +71,30 @@ def execute(coroutine: Callable[[], Awaitable[None]]) -> None:
             await coroutine()
 
     _loop(context).add_callback(run_for_document)
+
+
+def when_done(future: Future, act: Callable[[], None]) -> None:
+    """Act, by `dispatch`, when a future is done; at once if it is, or where there is no browser."""
+    doc = pn.state.curdoc
+    if future.done() or not (doc and doc.session_context):
+        concurrent.futures.wait([future])
+        act()
+        return
+
+    async def wait() -> None:
+        await asyncio.wait([asyncio.wrap_future(future)])
+        dispatch(act)
+
+    execute(wait)
+
+
+def when_loaded(act: Callable[[], None]) -> None:
+    """Act, by `dispatch`, once the browser shows the page; at once where there is none."""
+    doc = pn.state.curdoc
+    if doc and doc.session_context:
+        pn.state.onload(lambda: dispatch(act))
+    else:
+        act()
 
 
 def _loop(context):

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from k3scope.app.runs.run_link import PLAIN
 from k3scope.app.runs.run_result import RunResult
-from k3scope.app.runs.run_session import PLAIN, RunSession
+from k3scope.app.runs.run_session import RunSession
 
 WITHOUT_INTERVENTIONS = "the run without changes"
 

@@ -4,7 +4,6 @@ from k3scope.app.runs.continuation import Continuation
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_session import RunSession
 from k3scope.model.runs.generate import Sampling
-from k3scope.model.tokenizers.tokenizer import Tokenizer
 
 AT_ONCE = 256  # tokens that one press can add
 
@@ -17,17 +16,11 @@ def on_message(session: RunSession, data: dict) -> bool:
     generated = result.spec.generated_ids
     match data:
         case {"append": int(token), "after": int(position)} if 0 <= position < len(result.tokens):
-            try:
-                tokenizer = session.runner.tokenizer(result.spec.model)
-                prompt, ids = cut(result, tokenizer, position)
-            except ValueError as error:
-                session.problem = str(error)
-                return True
-            _start(session, prompt, Continuation((*ids, token)))
+            _append(session, token, position)
         case {"generate": int(count), "temperature": int() | float() as temperature, "seed": int(seed)}:
             _generate(session, count, temperature, seed)
         case {"remove": int(count)} if 0 < count <= len(generated):
-            _start(session, result.spec.prompt, Continuation(generated[: len(generated) - count]))
+            session.continue_run(result.spec.prompt, Continuation(generated[: len(generated) - count]))
         case _:
             return False
     return True
@@ -42,34 +35,20 @@ def _generate(session: RunSession, count: int, temperature: float, seed: int) ->
     except ValueError as error:
         session.problem = str(error)
         return
-    _start(session, spec.prompt, Continuation(spec.generated_ids, count, sampling))
+    session.continue_run(spec.prompt, Continuation(spec.generated_ids, count, sampling))
 
 
-def _start(session: RunSession, prompt: str, continuation: Continuation) -> None:
-    """Run again with other tokens after the prompt; the last one is then the chosen one."""
-    spec = session.result.spec
-    session.images, _ = session.runner.images(spec)
-    session.start(spec.model, prompt, spec.interventions, continuation)
-    if session.busy:
-        session.state.token = None
-
-
-def cut(result: RunResult, tokenizer: Tokenizer, position: int) -> tuple[str, tuple[int, ...]]:
-    """Prompt, and ids after it, that end with the token at `position`.
-
-    ValueError when an image would be cut, or when no text has these tokens.
-    """
+def _append(session: RunSession, token: int, position: int) -> None:
+    """A token after the one at `position`: what came later is dropped."""
+    result = session.result
     first, spec = result.first_generated, result.spec
     if position >= first - 1:
-        return spec.prompt, spec.generated_ids[: position - first + 1]
-    if result.images:
-        raise ValueError("With an image, tokens are added after the whole prompt only.")
-    ids = [token.id for token in result.tokens[: position + 1]]
-    for length in range(len(ids), 0, -1):  # bytes of half a character are no text: those become added tokens
-        text = tokenizer.decode(ids[:length])
-        if tokenizer.encode(text) == ids[:length]:
-            return text, tuple(ids[length:])
-    raise ValueError(f"There is no text that ends after token {position}.")
+        session.continue_run(spec.prompt, Continuation((*spec.generated_ids[: position - first + 1], token)))
+    elif result.images:
+        session.problem = "With an image, tokens are added after the whole prompt only."
+    else:
+        ids = [token.id for token in result.tokens[: position + 1]]
+        session.continue_after(ids, token)
 
 
 def describe(result: RunResult) -> dict:

@@ -18,6 +18,7 @@ from k3scope.app.page.lab.intervention_panel import InterventionPanel
 from k3scope.app.page.lab.lab_messages import on_message, on_tap
 from k3scope.app.page.lab.lab_snapshot import LabSnapshot, marks, picture_of, text_of
 from k3scope.app.page.lab.plot_pane import PlotPane
+from k3scope.app.pool.task import Refused
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_session import RunSession
 from k3scope.model.runs.run import Run
@@ -101,20 +102,17 @@ class LabPictures:
         if self._repeated is result:
             return
         self._repeated = result
-        try:
-            job = self._session.repeat(result.spec)
-        except ValueError as error:
-            self._set_problem(f"{DROPPED} {error}")
-            return
+        repeated = self._session.runner.repeat(result.spec, id(self._session))
         self._set_problem(RUNNING_AGAIN)
 
         def update_at_end() -> None:
-            self._set_problem(DROPPED if job.future.exception() else "")
+            error = repeated.exception()
+            self._set_problem(f"{DROPPED} {error if isinstance(error, Refused) else ''}" if error else "")
             self.update()
             self._repeated = None
 
         async def wait() -> None:
-            await asyncio.wait([asyncio.wrap_future(job.future)])
+            await asyncio.wait([asyncio.wrap_future(repeated)])
             dispatch(update_at_end)
 
         execute(wait)

@@ -2,14 +2,17 @@
 
 import base64
 from collections.abc import Callable
+from concurrent.futures import Future
 
 import panel as pn
 
 from k3scope.app.lab.lab_views import Slot
 from k3scope.app.lab.picture_file import MIME, file_of
 from k3scope.app.link.state import State
+from k3scope.app.page.kit.events import when_done
 from k3scope.app.page.lab.components import PlotHead
 from k3scope.app.page.lab.heatmap import Heatmap
+from k3scope.app.pool.pool import DRAWING, submit
 from k3scope.model.measure.picture import Picture
 
 
@@ -62,8 +65,21 @@ class PlotPane:
                 self._save(file_format)
 
     def _save(self, file_format: str) -> None:
-        """Hand the picture to the browser; the count makes the same file a change, so it is saved again."""
-        name, content = file_of(self.heatmap.picture, file_format, self._state.dark)
+        """Hand the picture to the browser, when the pool has made a file of it."""
+        about = self.heatmap.picture, file_format, self._state.dark
+        try:
+            made = submit(DRAWING, f"The {file_format}", file_of, *about, visitor=id(self._state))
+        except ValueError as error:
+            self.head.about = {**self.head.about, "note": str(error)}
+            return
+        when_done(made, lambda: self._send(made, MIME[file_format]))
+
+    def _send(self, made: Future, mime: str) -> None:
+        """The count makes the same file a change, so it is saved again."""
+        if error := made.exception():
+            self.head.about = {**self.head.about, "note": str(error)}
+            return
+        name, content = made.result()
         encoded = base64.b64encode(content).decode()
         count = self.head.file.get("count", 0) + 1
-        self.head.file = {"name": name, "mime": MIME[file_format], "data": encoded, "count": count}
+        self.head.file = {"name": name, "mime": mime, "data": encoded, "count": count}

@@ -31,11 +31,12 @@ def test_a_scene_names_the_scene_that_each_toggle_leads_to():
         drawn = diagram.diagram(state)
         key = initial_values(search)["scene"]["next"][group]
         drawn._on_prefetch(group)
-        assert drawn.prefetched["key"] == key
+        assert json.loads(drawn.prefetched)["key"] == key
         drawn._toggle(group, 1)
-        assert drawn.scene["key"] == key
-        assert drawn.scene["toggles"] == 1
-        assert drawn.scene["nodes"] == drawn.prefetched["nodes"]
+        scene = json.loads(drawn.scene)
+        assert scene["key"] == key
+        assert scene["toggles"] == 1
+        assert scene["nodes"] == json.loads(drawn.prefetched)["nodes"]
 
 
 def test_what_the_page_shows_already_is_not_sent_again():

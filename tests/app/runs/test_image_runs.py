@@ -174,7 +174,8 @@ def test_an_image_that_is_gone_is_said_and_can_be_left_out_or_added_again(tmp_pa
     for again in (False, True):
         later = Guest(Runner(store=store), **first.state.linked())
         later.session.open()
-        assert not later.started
+        later.settle()
+        assert later.session.result is None
         assert "The image of this run is no longer kept here" in later.session.problem
         assert later.session.prompt == "gone"
         then = later.run("gone", *(["ring"] if again else []))

@@ -126,6 +126,7 @@ def test_who_reloads_while_it_runs_follows_the_same_job(gate, store):
     after = Guest(runner, before.entries[-1])
     assert after.session.prompt == "reloaded"
     after.session.open()
+    after.until(lambda: after.session._job)
     assert after.session._job is before.session._job
     assert runner.queued == {"k3-random": 1}
     before.session.leave()  # its session ends some time later

@@ -105,9 +105,11 @@ def test_a_stored_run_brings_its_prompt_back(tmp_path):
 def test_an_unknown_run_says_what_is_missing(runner):
     visitor = Visitor(runner, run_id="aaaaaaaaaaaa")
     visitor.session.open()
+    visitor.settle()
     assert "aaaaaaaaaaaa" in visitor.session.problem
     assert "prompt is not in the link" in visitor.session.problem
-    assert not visitor.started
+    assert visitor.session.result is None
+    assert not visitor.session.busy
 
 
 def test_other_weights_are_said_and_the_link_is_left_as_it_was(runner):

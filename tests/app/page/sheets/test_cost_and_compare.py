@@ -10,8 +10,9 @@ from k3scope.app.cli import main
 from k3scope.app.link import cost_point, query
 from k3scope.app.link.fields import DEFAULTS, LinkTargets
 from k3scope.app.link.state import State
-from k3scope.app.page.sheets import compare_sheet, cost_sheet
+from k3scope.app.page.sheets import comparison, cost_sheet
 from k3scope.app.page.sheets.compare_sheet import CompareView
+from k3scope.app.page.sheets.comparison import Other
 from k3scope.app.page.sheets.cost_sheet import CostView
 from k3scope.app.page.sheets.curves import CONTEXTS, Curve, chart, format_context
 from k3scope.assets import CONFIGS
@@ -151,7 +152,7 @@ def test_a_message_of_another_kind_changes_nothing(odd):
 
 
 def test_a_model_beside_itself_has_no_difference():
-    assert "No field differs" in compare_sheet.comparison_by_name("k3-random", "k3-random")
+    assert "No field differs" in comparison.text("k3-random", Other("k3-random"))
 
 
 def test_the_command_compares(capsys):

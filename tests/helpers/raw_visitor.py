@@ -201,8 +201,9 @@ class RawVisitor:
         return await asyncio.wait_for(reply, timeout)
 
     async def _write(self, kind: str, content: dict, message: str) -> None:
-        for fragment in ({"msgid": message, "msgtype": kind}, {}, content):
-            await self._socket.write_message(json.dumps(fragment))
+        # all at once: fragments of two messages may not mix
+        fragments = [json.dumps(part) for part in ({"msgid": message, "msgtype": kind}, {}, content)]
+        await asyncio.gather(*[self._socket.write_message(fragment) for fragment in fragments])
 
     async def _read(self) -> None:
         receiver = Receiver(Protocol())

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,9 +93,9 @@ def tree(root: int) -> list[int]:
     return found
 
 
-def memory_mb(root: int) -> float:
-    """Proportional set size of the tree: a page that several processes share counts once."""
-    return sum(map(_pss, tree(root))) / MB
+def memory_mb(processes: Iterable[int]) -> float:
+    """Proportional set size: a page that several processes share counts once."""
+    return sum(map(_pss, processes)) / MB
 
 
 def cpu_s(root: int) -> float:
@@ -127,17 +127,18 @@ class Watch:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self.samples: list[tuple[float, float]] = []  # seconds since the begin, MB
+        self.cpu_s = 0.0  # once the block has ended
 
     def __enter__(self) -> "Watch":
         self._start, self._cpu_s = time.perf_counter(), cpu_s(self._root)
-        self._look()
+        self._look(tree(self._root))
         self._thread.start()
         return self
 
     def __exit__(self, *_) -> None:
         self._ended.set()
         self._thread.join()
-        self._look()
+        self._look(tree(self._root))
         self.cpu_s = cpu_s(self._root) - self._cpu_s
 
     @property
@@ -146,8 +147,12 @@ class Watch:
         return max(mb for _, mb in self.samples) - self.samples[0][1]
 
     def _sample(self) -> None:
+        """The tree is looked up once a second: that costs as much as its memory."""
+        processes, looked_up = tree(self._root), time.perf_counter()
         while not self._ended.wait(self._every_s):
-            self._look()
+            if time.perf_counter() - looked_up > 1:
+                processes, looked_up = tree(self._root), time.perf_counter()
+            self._look(processes)
 
-    def _look(self) -> None:
-        self.samples.append((time.perf_counter() - self._start, memory_mb(self._root)))
+    def _look(self, processes: list[int]) -> None:
+        self.samples.append((time.perf_counter() - self._start, memory_mb(processes)))

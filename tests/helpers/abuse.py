@@ -82,7 +82,7 @@ def long_word(letters: int, way: str) -> Abuse:
                 await visitor.open(search, PATIENCE)
             except RuntimeError as refused:  # too long for a request line
                 return [str(refused)]
-        await visitor.until(lambda: said(visitor) or visitor.last("Dock")["result"], PATIENCE)
+        await visitor.until(lambda: said(visitor) or visitor.last("Dock").get("result"), PATIENCE)
         return said(visitor)
 
     return Abuse(f"word of {letters:,} letters by {way}", (NOT_OPENED if way == "link" else "",), act)

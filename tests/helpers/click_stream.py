@@ -7,7 +7,9 @@ import time
 from raw_visitor import PATIENCE, RawVisitor
 
 EVERY_S = 0.1
-CLICKS = ("tab=params", "tab=code", "tab=overview")  # each changes the link once
+BLOCKS, TABS = ("kda", "mla", "moe_router", "latent_moe", "lm_head"), ("params", "code", "overview")
+# no two near each other are equal: each writes the address, also when the server lets one overtake another
+CLICKS = [f"select={BLOCKS[n % 5]}&tab={TABS[n % 3]}" for n in range(15)]
 
 
 class ClickStream:
@@ -47,7 +49,7 @@ class ClickStream:
             return  # the waits show it
 
     def _count(self) -> int:
-        return self._visitor.last("BrowserHistory")["entry"]["n"]
+        return self._visitor.last("BrowserHistory").get("entry", {}).get("n", 0)  # no entry: as at first
 
     def _answers(self) -> list[float]:
         """When each click was answered: one message may carry the writes of several."""

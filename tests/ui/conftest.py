@@ -2,21 +2,13 @@
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 import pytest
+import server_process
 from playwright.sync_api import expect
 
-ROOT = Path(__file__).parents[2]
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -26,7 +18,6 @@ FLAGS = [
     "--disable-component-update",
     "--no-first-run",
 ]
-START_S = 60
 expect.set_options(timeout=15_000)  # CI machines are slow; what is tested here is not speed
 
 
@@ -53,92 +44,20 @@ def browser_context_args(browser_context_args):
     return {**browser_context_args, "viewport": {"width": 1440, "height": 900}}
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="session")
 def url(base_url, tmp_path_factory):
     """Address of the page: a server of our own, or the one named by --base-url."""
     if base_url:
         yield base_url
         return
-    with _served(tmp_path_factory.mktemp("store")) as server:
+    with server_process.served(tmp_path_factory.mktemp("store")) as server:
         yield server.address
-
-
-@dataclass
-class Server:
-    """A server of our own, to be stopped and started again on the same port and store."""
-
-    folder: Path
-    options: tuple[str, ...]
-    port: int
-    at: str = ""  # path that the page is under
-    process: subprocess.Popen | None = None
-
-    @property
-    def address(self) -> str:
-        return f"http://localhost:{self.port}/{self.at}"
-
-    @property
-    def log(self) -> str:
-        return (self.folder / "server.log").read_text()
-
-    def start(self) -> None:
-        store = str(self.folder / "runs.sqlite")
-        command = [
-            sys.executable,
-            "-m",
-            "k3scope",
-            "serve",
-            "--no-open",
-            "--port",
-            str(self.port),
-            "--store",
-            store,
-        ]
-        with (self.folder / "server.log").open("a") as log:
-            self.process = subprocess.Popen(
-                [*command, *self.options], cwd=ROOT, stdout=log, stderr=subprocess.STDOUT
-            )
-        wait_for(self)
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(10)
 
 
 @pytest.fixture(scope="session")
 def served():
     """Start a server of a test's own: `with served(folder, "--prefix=/k3") as server`."""
-    return _served
-
-
-@contextmanager
-def _served(folder: Path, *options: str, at: str = ""):
-    """A server with `options`, which keeps its runs and its log in `folder`."""
-    server = Server(folder, options, free_port(), at)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-
-
-def wait_for(server: Server) -> None:
-    """Until the server answers. RuntimeError with its output when it does not."""
-    for _ in range(START_S * 10):
-        if server.process.poll() is not None:
-            break
-        try:
-            urlopen(server.address, timeout=20).close()
-            return
-        except (URLError, ConnectionError):
-            time.sleep(0.1)
-    raise RuntimeError(f"the server did not start:\n{server.log[-4000:]}")
+    return server_process.served
 
 
 @pytest.fixture

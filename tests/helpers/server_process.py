@@ -1,0 +1,158 @@
+"""A server of a test's own as a process of its own, and what its tree of processes costs."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+ROOT = Path(__file__).parents[2]
+START_S = 60
+SAMPLE_S = 0.1  # between two looks at the memory
+MB = 1024  # kB, the unit of /proc
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@dataclass
+class Server:
+    """A server of our own, to be stopped and started again on the same port and store."""
+
+    folder: Path
+    options: tuple[str, ...] = ()
+    port: int = field(default_factory=free_port)
+    at: str = ""  # path that the page is under
+    process: subprocess.Popen | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://localhost:{self.port}/{self.at}"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "server.log").read_text()
+
+    def start(self) -> None:
+        store = str(self.folder / "runs.sqlite")
+        command = [sys.executable, "-m", "k3scope", "serve", "--no-open", "--port", str(self.port)]
+        command += ["--store", store, *self.options]
+        with (self.folder / "server.log").open("a") as log:
+            self.process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+        wait_for(self)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(10)
+
+
+def wait_for(server: Server) -> None:
+    """Until the server answers. RuntimeError with its output when it does not."""
+    for _ in range(START_S * 10):
+        if server.process.poll() is not None:
+            break
+        try:
+            urlopen(server.address, timeout=20).close()
+            return
+        except (URLError, ConnectionError):
+            time.sleep(0.1)
+    raise RuntimeError(f"the server did not start:\n{server.log[-4000:]}")
+
+
+@contextmanager
+def served(folder: Path, *options: str, at: str = "") -> Iterator[Server]:
+    """A server with `options`, which keeps its runs and its log in `folder`."""
+    server = Server(folder, options, at=at)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def tree(root: int) -> list[int]:
+    """A process and all that descend from it, as they are now."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        if fields := _stat(int(entry.name)):
+            parents[int(entry.name)] = int(fields[1])
+    found = [root] if root in parents else []
+    for parent in found:  # grows while it is read
+        found += [process for process, its_parent in parents.items() if its_parent == parent]
+    return found
+
+
+def memory_mb(processes: Iterable[int]) -> float:
+    """Proportional set size: a page that several processes share counts once."""
+    return sum(map(_pss, processes)) / MB
+
+
+def cpu_s(root: int) -> float:
+    """CPU seconds of the tree, with those of children that have ended and were waited for."""
+    ticks = sum(sum(map(int, fields[11:15])) for process in tree(root) if (fields := _stat(process)))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(process: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; [] for a process that has ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _pss(process: int) -> int:
+    try:
+        return int(re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text(), re.M)[1])
+    except (OSError, TypeError):  # it has ended, or is about to
+        return 0
+
+
+class Watch:
+    """Memory and CPU of a tree of processes while a block runs: `with Watch(pid) as cost: ...`"""
+
+    def __init__(self, root: int, every_s: float = SAMPLE_S):
+        self._root, self._every_s = root, every_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self.samples: list[tuple[float, float]] = []  # seconds since the begin, MB
+        self.cpu_s = 0.0  # once the block has ended
+
+    def __enter__(self) -> "Watch":
+        self._start, self._cpu_s = time.perf_counter(), cpu_s(self._root)
+        self._look(tree(self._root))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._look(tree(self._root))
+        self.cpu_s = cpu_s(self._root) - self._cpu_s
+
+    @property
+    def added_mb(self) -> float:
+        """How far the peak lies over what there was at the begin."""
+        return max(mb for _, mb in self.samples) - self.samples[0][1]
+
+    def _sample(self) -> None:
+        """The tree is looked up once a second: that costs as much as its memory."""
+        processes, looked_up = tree(self._root), time.perf_counter()
+        while not self._ended.wait(self._every_s):
+            if time.perf_counter() - looked_up > 1:
+                processes, looked_up = tree(self._root), time.perf_counter()
+            self._look(processes)
+
+    def _look(self, processes: list[int]) -> None:
+        self.samples.append((time.perf_counter() - self._start, memory_mb(processes)))

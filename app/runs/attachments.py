@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import param
 
-from k3scope.app.link.followers import Followed
+from k3scope.app.runs.ownership import Ownership
 from k3scope.app.runs.uploads import MOST, Upload, accept, fitting, sample
 from k3scope.model.vision.vision_config import VisionConfig
 
 
-class Attachments(Followed):
+class Attachments(Ownership):
     """Images in the order of the prompt; what cannot be added becomes the problem."""
 
     images = param.List([], item_type=Upload, doc="pictures before the prompt")

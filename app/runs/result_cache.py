@@ -2,11 +2,13 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 
+from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
-from k3scope.app.runs.run_store import Store
+from k3scope.app.runs.run_store import Store, StoreError
 from k3scope.app.runs.uploads import Upload, accept
 from k3scope.model.runs.run import Run
 
@@ -38,9 +40,18 @@ class ResultCache:
                 self._full_runs.move_to_end(run_id)
             return run
 
-    def complete(self, run_id: str) -> RunResult | None:
-        """A result of which nothing has been dropped, so that the run need not be repeated."""
-        return self.result(run_id) if self.full_run(run_id) else None
+    def complete(self, run_id: str, owners: Collection[str] = ()) -> RunResult | None:
+        """A result of which nothing has been dropped, so that the run need not be repeated.
+
+        `owners` own it from now on. A run that could not be kept is repeated: perhaps now it can.
+        """
+        result = self.result(run_id) if self.full_run(run_id) else None
+        if result is None or result.not_kept:
+            return None
+        if owners:
+            with suppress(StoreError):  # it is kept, and theirs is only that they can have it forgotten
+                self._store.own(run_id, owners)
+        return result
 
     def spec(self, run_id: str) -> RunSpec | None:
         """What a run was, from memory or the store; None when neither knows it."""
@@ -52,9 +63,30 @@ class ResultCache:
         files = [file for sha in spec.images if (file := self._store.image(sha))]
         return [accept(*file) for file in files], len(spec.images) - len(files)
 
-    def register(self, spec: RunSpec, images: Sequence[Upload]) -> None:
-        """From now on the id brings the run back, whether it comes to its end or not."""
-        self._store.put(spec, {image.sha: (image.name, image.data) for image in images})
+    def register(self, spec: RunSpec, images: Sequence[Upload], owners: Collection[str] = ()) -> None:
+        """From now on the id brings the run back, whether it comes to its end or not.
+
+        StoreError when it cannot be kept; then it is only in memory.
+        """
+        self._store.put(spec, {image.sha: (image.name, image.data) for image in images}, owners)
+
+    def forget(self, owner: str, shown: Collection[str] = ()) -> int:
+        """Remove what is one owner's alone from the store and from memory; the number of runs.
+
+        `shown` names runs of that owner that the store may not have. StoreError: nothing is removed.
+        """
+        gone = set(self._store.forget(owner)) if owner else set()
+        gone |= {run_id for run_id in shown if self._store.get(run_id) is None}
+        with self._lock:
+            for run_id in gone:
+                self._results.pop(run_id, None)
+                self._full_runs.pop(run_id, None)
+        return len(gone)
+
+    @property
+    def what_is_kept(self) -> tuple[bool, Retention]:
+        """Whether the store is in memory only, and its bounds."""
+        return self._store.in_memory, self._store.bounds
 
     def add(self, result: RunResult, full_run: Run) -> None:
         """Keep what came out; the oldest results and passes go first."""

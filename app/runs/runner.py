@@ -1,13 +1,14 @@
 """Runs for all visitors: which worker runs a prompt, who waits for which job, and where results are."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from k3scope.app.models import RUNNABLE
 from k3scope.app.runs.continuation import NO_CONTINUATION, Continuation
 from k3scope.app.runs.job import Job
 from k3scope.app.runs.result_cache import ResultCache
+from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
@@ -87,6 +88,18 @@ class Runner:
     def images(self, spec: RunSpec) -> tuple[list[Upload], int]:
         """The images of a run that are still stored, and how many are not."""
         return self._cache.images(spec)
+
+    def forget(self, owner: str, shown: Collection[str] = ()) -> int:
+        """Remove the runs that are one owner's alone, and those shown that are not kept; the number of runs.
+
+        It writes to the disk and may wait two seconds for it. StoreError: nothing is removed.
+        """
+        return self._cache.forget(owner, shown)
+
+    @property
+    def what_is_kept(self) -> tuple[bool, Retention]:
+        """Whether the store is in memory only, and its bounds."""
+        return self._cache.what_is_kept
 
     def submit(
         self,

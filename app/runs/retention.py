@@ -8,8 +8,8 @@ MEMORY_MB = 64  # of a store in memory
 DAY = 24 * 60 * 60  # seconds
 # A run without a date is at least as old as the schema that has dates.
 EXPIRED = """
-DELETE FROM runs WHERE created < :before
-  OR created IS NULL AND (SELECT since FROM dated) < :before
+DELETE FROM runs WHERE n IN (SELECT n FROM runs WHERE created < :before
+  OR created IS NULL AND (SELECT since FROM dated) < :before LIMIT :most)
 """
 OLDEST = "DELETE FROM runs WHERE n IN (SELECT n FROM runs ORDER BY n LIMIT ?)"
 
@@ -31,6 +31,9 @@ class Retention:
         return now - self.days * DAY if self.days else float("-inf")
 
 
+UNBOUNDED = Retention(2**40, 0, 2**62)
+
+
 def used_bytes(db: sqlite3.Connection) -> int:
     """What the runs and images take, without the pages that are free."""
     (pages,), (free,), (size,) = (
@@ -42,16 +45,20 @@ def used_bytes(db: sqlite3.Connection) -> int:
 def prune(db: sqlite3.Connection, retention: Retention, now: float, most: int = -1) -> int:
     """Delete, inside a transaction, what is beyond the bounds; the number of runs that went.
 
-    With `most`, about so many in this transaction: call it until it gives 0.
+    With `most`, at most so many for each bound: call it until it gives 0.
     """
     removed = 0
     if retention.days:
-        removed += db.execute(EXPIRED, {"before": retention.before(now)}).rowcount
+        removed += db.execute(EXPIRED, {"before": retention.before(now), "most": most}).rowcount
     count = db.execute("SELECT count(*) FROM runs").fetchone()[0]
-    if count > retention.runs:
-        removed += db.execute(OLDEST, (count - retention.runs,)).rowcount
-    while removed != most and used_bytes(db) > retention.bytes:
-        if not (gone := db.execute(OLDEST, (1,)).rowcount):
-            break
-        removed += gone
+    if (beyond := count - retention.runs) > 0:
+        removed += db.execute(OLDEST, (beyond if most < 0 else min(beyond, most),)).rowcount
+    return removed + _shrink(db, retention.bytes, most)
+
+
+def _shrink(db: sqlite3.Connection, bound: int, most: int) -> int:
+    """One run after the other, since nobody knows how many pages each one frees."""
+    removed = 0
+    while removed != most and used_bytes(db) > bound and db.execute(OLDEST, (1,)).rowcount:
+        removed += 1
     return removed

@@ -58,10 +58,9 @@ class Store:
             self._reading = self._lock
         self._erased = False  # whether what was deleted is out of the file and its log; True once it is
         self._problem = ""  # the last that was reported
-        try:
-            self.prune()
-        except StoreError as error:  # it can still be read
-            self._report(str(error))
+        if self.bounds != retention.UNBOUNDED:
+            with suppress(StoreError):  # it can still be read
+                self.prune()
 
     def put(
         self,
@@ -146,6 +145,14 @@ class Store:
 
     def __len__(self) -> int:
         return self._read("SELECT count(*) FROM runs")[0][0]
+
+    @property
+    def disk_bytes(self) -> int:
+        """Of the file and its logs; of the pages in use where there is no file."""
+        if self.in_memory:
+            return retention.used_bytes(self._db)
+        files = [Path(self.path + end) for end in ("", "-wal", "-shm")]
+        return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
         with self._lock:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import re
+from contextlib import suppress
 from functools import partial
 
 from k3scope.app.link.fields import DEFAULTS
@@ -11,14 +12,17 @@ from k3scope.app.runs import run_status
 from k3scope.app.runs.run_store import StoreError
 
 TOKEN = re.compile(r"[0-9a-f]{32}")
-# what the link says of a run
-OF_A_RUN = ("run_model", "weights", "prompt", "generated_ids", "run_id", "interventions", "baseline", "token")
+OF_A_RUN = ("run_model", "weights", "prompt", "run_id", "interventions", "baseline", "token")  # in the link
 
 
 class Ownership(Followed):
     """The part of a RunSession, which has the fields named here, that knows the owner of its runs."""
 
     owner = ""  # as the store knows it; empty: runs of this visitor belong to nobody
+
+    def __init__(self, **params):
+        super().__init__(**params)
+        self.follow("owner", self._own_result)
 
     def set_owner(self, token: str) -> None:
         """The 32 hex digits that the browser keeps; anything else is no token."""
@@ -30,6 +34,15 @@ class Ownership(Followed):
         self.leave()
         self._set_idle("Removing your runs.")
         self._execute(self._forget)
+
+    def _own_result(self, *_events) -> None:
+        """Also one that was in memory already, or that another visitor's job gave; not the run of a link."""
+        if self.owner and self.result is not None and not self._linked:
+            self._execute(partial(self._own, self.result.id))
+
+    async def _own(self, run_id: str) -> None:
+        with suppress(StoreError):  # the run stays; it only cannot be forgotten as this visitor's
+            await asyncio.to_thread(self.runner.own, run_id, self.owner)
 
     async def _forget(self) -> None:
         shown = [result.id for result in self.history]
@@ -44,5 +57,5 @@ class Ownership(Followed):
     def _clear(self, text: str) -> None:
         self.leave()  # a run started meanwhile
         self.param.update(result=None, baseline=None, history=[], images=[], prompt="")
-        self.state.param.update(**{name: DEFAULTS[name] for name in OF_A_RUN}, pending={})
+        self.state.param.update(**{name: DEFAULTS[name] for name in OF_A_RUN}, generated_ids=[], pending={})
         self._set_idle(text)

@@ -3,12 +3,11 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 
 from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
-from k3scope.app.runs.run_store import Store, StoreError
+from k3scope.app.runs.run_store import Store
 from k3scope.app.runs.uploads import Upload, accept
 from k3scope.model.runs.run import Run
 
@@ -40,18 +39,13 @@ class ResultCache:
                 self._full_runs.move_to_end(run_id)
             return run
 
-    def complete(self, run_id: str, owners: Collection[str] = ()) -> RunResult | None:
+    def complete(self, run_id: str) -> RunResult | None:
         """A result of which nothing has been dropped, so that the run need not be repeated.
 
-        `owners` own it from now on. A run that could not be kept is repeated: perhaps now it can.
+        A run that could not be kept is repeated: perhaps now it can.
         """
         result = self.result(run_id) if self.full_run(run_id) else None
-        if result is None or result.not_kept:
-            return None
-        if owners:
-            with suppress(StoreError):  # it is kept, and theirs is only that they can have it forgotten
-                self._store.own(run_id, owners)
-        return result
+        return None if result is None or result.not_kept else result
 
     def spec(self, run_id: str) -> RunSpec | None:
         """What a run was, from memory or the store; None when neither knows it."""
@@ -69,6 +63,10 @@ class ResultCache:
         StoreError when it cannot be kept; then it is only in memory.
         """
         self._store.put(spec, {image.sha: (image.name, image.data) for image in images}, owners)
+
+    def own(self, run_id: str, owner: str) -> None:
+        """Whoever asked for a run that is kept already owns it too. StoreError when it cannot be written."""
+        self._store.own(run_id, [owner])
 
     def forget(self, owner: str, shown: Collection[str] = ()) -> int:
         """Remove what is one owner's alone from the store and from memory; the number of runs.

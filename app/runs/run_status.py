@@ -40,7 +40,7 @@ def forgotten(count: int) -> str:
 
 def what_is_kept(in_memory: bool, bounds: Retention) -> list[str]:
     """For a visitor, in paragraphs: what the server keeps of a run, how long, and who can read it."""
-    age = f" Nothing is kept longer than {days(bounds.days)} after it ran last." if bounds.days else ""
+    age = f" None is kept longer than {days(bounds.days)} after it ran last." if bounds.days else ""
     where = "in the memory of this server, until it is restarted" if in_memory else "in a file on this server"
     return [
         f"Of each run: model, prompt, images, changes and added tokens, {where}, so that its link works. "

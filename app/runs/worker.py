@@ -70,7 +70,7 @@ class Worker:
         loaded = self.model.load()
         spec = job.spec(self.model.weights)
         if not job.continuation.tokens:  # with tokens to sample the id is known afterwards only
-            if result := self._cache.complete(spec.id, job.owners):
+            if result := self._cache.complete(spec.id):
                 return result
             self._register(spec, job)
         try:

@@ -13,6 +13,7 @@ from k3scope.app.page.dock.result_message import result_message
 from k3scope.app.page.kit.component import Component
 from k3scope.app.page.kit.static import scripts, styles
 from k3scope.app.runs.run_session import RunSession
+from k3scope.app.runs.run_status import what_is_kept
 from k3scope.app.runs.runnable_model import TOKEN_LIMIT
 from k3scope.app.runs.uploads import MOST, MOST_BYTES, SAMPLES
 
@@ -24,6 +25,7 @@ class Dock(Component):
     examples = param.List([], doc="of each: name, href, view_title, caption")
     samples = param.List([], doc="[name, label] of the sample images")
     limits = param.Dict({"images": MOST, "bytes": MOST_BYTES}, doc="what one prompt takes, and one file")
+    kept = param.List([], doc="what the server keeps of runs, a paragraph each")
     attachments = param.List([], doc="of each image: name, size, rows, note, thumb, large")
     no_vision = param.String("", doc="that the model in the menu takes no images, empty when it does")
     received = param.Integer(0, doc="files that have arrived, attached or refused")
@@ -36,7 +38,7 @@ class Dock(Component):
     token = param.Integer(None, allow_None=True, doc="the chosen position")
     beside_lab = param.Boolean(False, doc="whether the Lab is on show, which has the tokens larger")
 
-    _esm = scripts("dom", "dock_attachments", "dock_examples", "dock_result", "dock")
+    _esm = scripts("dom", "dock_attachments", "dock_examples", "dock_kept", "dock_result", "dock")
     _stylesheets: ClassVar = [styles("dock")]
 
 
@@ -63,6 +65,10 @@ def dock(session: RunSession) -> Dock:
                 session.remove(index)
             case {"type": "shrink", "index": int(index)}:
                 session.shrink(index, session.runner.config(session.model).vision)
+            case {"type": "owner", "token": str(token)}:
+                session.set_owner(token)
+            case {"type": "forget"}:
+                session.forget()
             case {"type": "token", "index": int() | None as index}:
                 state.token = index
 
@@ -73,6 +79,7 @@ def dock(session: RunSession) -> Dock:
             {"name": e.name, "href": e.link, "view_title": e.view_title, "caption": e.caption}
             for e in examples()
         ],
+        kept=what_is_kept(*session.runner.what_is_kept),
         samples=[list(item) for item in SAMPLES.items()],
         **_progress(session),
         **_result(session),

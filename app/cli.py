@@ -19,9 +19,13 @@ COMMANDS = {
     "score": "Bits per byte of a text, and what each token of it costs.",
     "lab": "Run a prompt and write one view of it: numbers (.npz), a table (.csv), a picture (.svg, .png).",
     "export": "Write a view as a picture or as data: SVG, PNG, JSON; or the ledger as CSV.",
+    "store": "List, remove or write out the runs that a server keeps; also while it serves.",
     "check": "Check the descriptions of the blocks against the live model.",
     "doctor": "Show what this machine has: versions, device, compiler, kernels, tokenizers, models.",
 }
+
+
+WITHOUT_TORCH = ("store",)
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,7 +80,8 @@ def main(argv: list[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 0
-    _load_torch()
+    if options.command not in WITHOUT_TORCH:
+        _load_torch()
     try:
         return options.run(options) or 0
     except ValueError as error:
@@ -109,7 +114,7 @@ def command_module(name: str):
 
 
 def _load_torch() -> None:
-    """Every command needs it, and a fifth of its import is the garbage collector walking over what stays."""
+    """Most commands need it, and a fifth of its import is the garbage collector walking over what stays."""
     if "torch" in sys.modules:
         return
     gc.disable()

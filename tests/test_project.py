@@ -48,7 +48,7 @@ def test_the_changelog_has_this_version_and_the_links():
 
 def test_the_changelog_names_the_versions_of_links_and_of_the_store():
     from k3scope.app.link import fields
-    from k3scope.app.runs import run_store
+    from k3scope.app.runs import store_schema
 
     links = read("CHANGELOG.md").split("## Links")[1].split("\n## ")[0]
     of_links, of_store = (
@@ -56,7 +56,7 @@ def test_the_changelog_names_the_versions_of_links_and_of_the_store():
         for table in links.split("| schema of the store")
     )
     assert of_links == list(range(1, fields.VERSION + 1))
-    assert of_store == list(range(1, run_store.SCHEMA + 1))
+    assert of_store == list(range(1, store_schema.SCHEMA + 1))
 
 
 @pytest.mark.parametrize("package", ["panel", "bokeh", "torch"])

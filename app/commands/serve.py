@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from k3scope.app.runs.run_store import Store
     from k3scope.model.checkpoint.model_registry import RegisteredModel
+
+MOST_MB = 1_000_000
+MOST_DAYS = 36_500
 
 
 def arguments(parser) -> None:
@@ -15,7 +20,24 @@ def arguments(parser) -> None:
     parser.add_argument("--port", type=int, default=5006, help="port to listen on (default: 5006)")
     parser.add_argument("--prefix", default="", help="path the page lives under, behind a proxy: /k3")
     parser.add_argument("--threads", type=int, default=4, help="threads for the visitors' clicks")
-    parser.add_argument("--store", help="SQLite file of runs that links name (default: in the user's cache)")
+    parser.add_argument(
+        "--store",
+        metavar="FILE",
+        help="SQLite file of runs that links name (default: in the user's cache); memory: on no disk",
+    )
+    parser.add_argument(
+        "--store-size",
+        type=int,
+        metavar="MB",
+        help="of all runs and images kept (default: 512; in memory 64)",
+    )
+    parser.add_argument(
+        "--keep-days",
+        type=int,
+        default=0,
+        metavar="N",
+        help="days a run is kept after it ran last (default: no bound)",
+    )
     parser.add_argument(
         "--allow-origin",
         action="append",
@@ -36,6 +58,10 @@ def arguments(parser) -> None:
 def run(options) -> None:
     if not 1 <= options.threads <= 64:
         raise ValueError(f"--threads {options.threads}: expected 1 to 64")
+    if options.store_size is not None and not 1 <= options.store_size <= MOST_MB:
+        raise ValueError(f"--store-size {options.store_size}: expected 1 to {MOST_MB:,} MB")
+    if not 0 <= options.keep_days <= MOST_DAYS:
+        raise ValueError(f"--keep-days {options.keep_days}: expected 0 (no bound) to {MOST_DAYS:,}")
     if not 0 < options.port < 65536:
         raise ValueError(f"--port {options.port}: expected 1 to 65535")
     from k3scope.app import models
@@ -45,9 +71,8 @@ def run(options) -> None:
         _announce(model, models.why_not_runnable(model.name))
     # panel and bokeh take a second to import: only after everything above was right
     from k3scope.app.page import server
-    from k3scope.app.runs.run_store import Store, default_path
 
-    store = Store(options.store or default_path())
+    store = _store(options)
     prefix = "/" + options.prefix.strip("/") if options.prefix.strip("/") else ""
     address = server.ServerOptions(
         options.host,
@@ -58,6 +83,20 @@ def run(options) -> None:
         show=not options.no_open,
     )
     server.serve(address, store)
+
+
+def _store(options) -> Store:
+    """The store of runs that the options name. A damaged one of ours is set aside, and that is printed."""
+    from k3scope.app.runs.retention import MEMORY_MB, STORE_MB, Retention
+    from k3scope.app.runs.run_store import Store
+    from k3scope.app.runs.store_file import MEMORY, default_path
+
+    path = MEMORY if options.store == "memory" else options.store or default_path()
+    size = options.store_size or (MEMORY_MB if path == MEMORY else STORE_MB)
+    store = Store(path, Retention(size, options.keep_days), mend=True)
+    if store.set_aside:
+        print(f"k3scope: {store.set_aside}", file=sys.stderr, flush=True)
+    return store
 
 
 def _announce(model: RegisteredModel, why: str) -> None:

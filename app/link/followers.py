@@ -56,6 +56,7 @@ SESSION: dict[str, tuple[str, ...]] = {
     "lab.interventions": ("result",),
     "layer_strip": ("result",),
     "live": ("result",),
+    "owner": ("result",),
 }
 
 

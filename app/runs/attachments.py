@@ -6,16 +6,16 @@ from concurrent.futures import Future
 
 import param
 
-from k3scope.app.link.followers import Followed
 from k3scope.app.pool.pool import READING, submit
 from k3scope.app.runs import run_status, uploads
+from k3scope.app.runs.ownership import Ownership
 from k3scope.app.runs.uploads import MOST, Upload
 from k3scope.model.vision.vision_config import VisionConfig
 
 WHAT = "The image"
 
 
-class Attachments(Followed):
+class Attachments(Ownership):
     """Images in the order of the prompt; what cannot be added becomes the problem.
 
     Files are decoded by the pool, one after the other for each visitor.

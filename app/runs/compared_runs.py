@@ -8,6 +8,7 @@ import param
 from k3scope.app.link.state import State
 from k3scope.app.runs import run_status
 from k3scope.app.runs.attachments import Attachments
+from k3scope.app.runs.requester import Requester
 from k3scope.app.runs.run_link import PLAIN
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
@@ -19,10 +20,16 @@ class ComparedRuns(Attachments):
 
     result = param.Parameter(None, doc="the RunResult on show, None before the first")
     baseline = param.Parameter(None, doc="the RunResult that it is compared with, None for none")
+    address = ""  # of the network, where a server has bounds for each
 
     def __init__(self, state: State, runner: Runner, execute: Callable, dispatch: Callable):
         super().__init__(execute, dispatch)
         self.state, self.runner = state, runner
+
+    @property
+    def requester(self) -> Requester:
+        """This visitor, as runs know one."""
+        return Requester(id(self), self.owner, self.address)
 
     def _compare_with(self, chosen: str) -> None:
         """Find the run to compare with, or run it again; it becomes the baseline when it is there."""
@@ -51,7 +58,7 @@ class ComparedRuns(Attachments):
         if spec == result.spec:
             self.baseline = None
             return
-        repeated = self.runner.repeat(spec, id(self))
+        repeated = self.runner.repeat(spec, self.requester)
 
         def show() -> None:
             if self.result is not result:

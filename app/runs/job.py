@@ -35,6 +35,8 @@ class Job:
     sampled: int = 0  # tokens sampled so far
     cancelled: bool = False
     stored_spec: RunSpec | None = None  # the run that it is, once its id is known and stored
+    owners: set[str] = field(default_factory=set)  # of the visitors who wait for it, hashed
+    not_kept: str = ""  # why the store does not have it
     future: Future = field(default_factory=Future, repr=False)
     reading: Future | None = field(default=None, repr=False)  # of the ids
     _visitors: int = 1  # who waits for it

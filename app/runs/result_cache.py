@@ -2,8 +2,9 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
@@ -39,8 +40,12 @@ class ResultCache:
             return run
 
     def complete(self, run_id: str) -> RunResult | None:
-        """A result of which nothing has been dropped, so that the run need not be repeated."""
-        return self.result(run_id) if self.full_run(run_id) else None
+        """A result of which nothing has been dropped, so that the run need not be repeated.
+
+        A run that could not be kept is repeated: perhaps now it can.
+        """
+        result = self.result(run_id) if self.full_run(run_id) else None
+        return None if result is None or result.not_kept else result
 
     def spec(self, run_id: str) -> RunSpec | None:
         """What a run was, from memory or the store, which may take a moment; None when neither knows it."""
@@ -55,9 +60,34 @@ class ResultCache:
         """Names and bytes of the images of a run, of those that are still stored."""
         return [file for sha in spec.images if (file := self._store.image(sha))]
 
-    def register(self, spec: RunSpec, images: Sequence[Upload]) -> None:
-        """From now on the id brings the run back, whether it comes to its end or not."""
-        self._store.put(spec, {image.sha: (image.name, image.data) for image in images})
+    def register(self, spec: RunSpec, images: Sequence[Upload], owners: Collection[str] = ()) -> None:
+        """From now on the id brings the run back, whether it comes to its end or not.
+
+        StoreError when it cannot be kept; then it is only in memory.
+        """
+        self._store.put(spec, {image.sha: (image.name, image.data) for image in images}, owners)
+
+    def own(self, run_id: str, owner: str) -> None:
+        """Whoever asked for a run that is kept already owns it too. StoreError when it cannot be written."""
+        self._store.own(run_id, [owner])
+
+    def forget(self, owner: str, shown: Collection[str] = ()) -> int:
+        """Remove what is one owner's alone from the store and from memory; the number of runs.
+
+        `shown` names runs of that owner that the store may not have. StoreError: nothing is removed.
+        """
+        gone = set(self._store.forget(owner)) if owner else set()
+        gone |= {run_id for run_id in shown if self._store.get(run_id) is None}
+        with self._lock:
+            for run_id in gone:
+                self._results.pop(run_id, None)
+                self._full_runs.pop(run_id, None)
+        return len(gone)
+
+    @property
+    def what_is_kept(self) -> tuple[bool, Retention]:
+        """Whether the store is in memory only, and its bounds."""
+        return self._store.in_memory, self._store.bounds
 
     def add(self, result: RunResult, full_run: Run) -> None:
         """Keep what came out; the oldest results and passes go first."""

@@ -57,4 +57,4 @@ def problem_of(result: RunResult, state: State, stored: RunSpec | None, linked: 
     if same_weights and stored is None and state.run_id:
         return run_status.PROMPT_ALONE
     bad = result.readings.first_bad
-    return run_status.NOT_FINITE.format(point=bad) if bad else ""
+    return run_status.NOT_FINITE.format(point=bad) if bad else run_status.not_kept(result)

@@ -25,6 +25,7 @@ class RunResult:
     images: tuple[ImageReading, ...] = ()
     random_tower: bool = False  # the same of what it sees in images
     step_error: float | None = None  # largest difference of a logit: token by token and all at once
+    not_kept: str = ""  # why the store does not have it: "the disk is full"; empty when it has
 
     @property
     def first_generated(self) -> int:

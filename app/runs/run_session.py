@@ -115,7 +115,7 @@ class RunSession(ComparedRuns):
         self._asked = object()
         try:
             job = self._job = self.runner.submit(
-                model, prompt, self.images, interventions, continuation, visitor=id(self)
+                model, prompt, self.images, interventions, continuation, self.requester
             )
         except ValueError as error:
             self._set_idle(problem=str(error))

@@ -2,6 +2,7 @@
 
 from k3scope.app.pool.task import Refused
 from k3scope.app.runs.job import Job
+from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_result import RunResult
 
 UNKNOWN_RUN = (
@@ -23,7 +24,38 @@ LOST_IMAGES = (
     "and press Run."
 )
 OPENING = "opening the run of this link"
+NOTHING_KEPT = "This server keeps no run that is yours alone."
+NOT_KEPT = "This run is shown but not kept: its link will not bring it back ({why})."
+NOT_FORGOTTEN = "Your runs are still kept: they could not be removed ({why}). Try again in a moment."
 LOST_IMAGE = "The image of this run is no longer kept here. Add it again, or leave it out, and press Run."
+
+
+def not_kept(run: RunResult) -> str:
+    """That a run on show is not in the store, "" when it is."""
+    return NOT_KEPT.format(why=run.not_kept) if run.not_kept else ""
+
+
+def forgotten(count: int) -> str:
+    """That the runs of a visitor are gone."""
+    return f"{count:,} run{'s' if count != 1 else ''} removed from this server." if count else NOTHING_KEPT
+
+
+def what_is_kept(in_memory: bool, bounds: Retention) -> list[str]:
+    """For a visitor, in paragraphs: what the server keeps of a run, how long, and who can read it."""
+    age = f" None is kept longer than {days(bounds.days)} after it ran last." if bounds.days else ""
+    where = "in the memory of this server, until it is restarted" if in_memory else "in a file on this server"
+    return [
+        f"Of each run: model, prompt, images, changes and added tokens, {where}, so that its link works. "
+        "Results are not kept: the run is made again.",
+        f"At most {bounds.runs:,} runs and {bounds.megabytes:,} MB together; what ran longest ago goes first."
+        + age,
+        "Whoever has the link of a run can read its prompt and see its images. Whose a run is, is known by a "
+        "random number in this browser, of which the server keeps a hash.",
+    ]
+
+
+def days(count: int) -> str:
+    return f"{count:,} day{'s' if count != 1 else ''}"
 
 
 def summary(run: RunResult) -> str:

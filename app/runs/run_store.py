@@ -1,132 +1,204 @@
 """Runs by id and their images, kept in SQLite, so that a link works after a restart."""
 
-import os
 import sqlite3
+import sys
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from k3scope.app.runs import retention, store_file
+from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.store_schema import PAD
 
-KEPT = 20_000  # specs; the oldest go first
-KEPT_BYTES = 256 * 2**20  # of all images together; those that ran longest ago go first
-# Entry n brings a store from schema n to n + 1. One that was released stays: other tables are another entry.
-MIGRATIONS = (
-    # from what 0.1.0 wrote, the same tables without a version, or from an empty file
-    (
-        """CREATE TABLE IF NOT EXISTS runs
-             (n INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, spec TEXT NOT NULL)""",
-        """CREATE TABLE IF NOT EXISTS images
-             (n INTEGER PRIMARY KEY, sha TEXT UNIQUE NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL,
-              data BLOB)""",
-    ),
-)
-SCHEMA = len(MIGRATIONS)  # of the stores that are written, as `PRAGMA user_version`
-TOO_MUCH = """
-DELETE FROM images WHERE n IN
-  (SELECT n FROM (SELECT n, sum(bytes) OVER (ORDER BY n DESC) AS newer FROM images) WHERE newer > ?)
-"""
+STEP = 200  # runs that one transaction removes or one query reads: a server beside it writes in between
 
 
-def default_path() -> Path:
-    """Where runs are kept unless another place is named."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "k3scope" / "runs.sqlite"
+class StoreError(Exception):
+    """The store could not do it; the text is the reason in words, such as "the disk is full"."""
 
 
-def _open(path: str) -> sqlite3.Connection:
-    """A connection to a store of today's schema. ValueError says in one sentence why there is none."""
-    try:
-        if path != ":memory:":
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(path, check_same_thread=False, timeout=10)
-        try:
-            _check(db, path)  # before anything is written
-            db.execute("PRAGMA journal_mode=WAL")
-            db.execute("PRAGMA synchronous=NORMAL")
-            _migrate(db, path)
-        except BaseException:
-            db.close()
-            raise
-    except (OSError, sqlite3.Error) as error:
-        why = _reason(path, error)
-        raise ValueError(
-            f"{path} cannot be the store of runs: {why}; name another file with --store"
-        ) from error
-    return db
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as the store has it."""
 
-
-def _check(db: sqlite3.Connection, path: str) -> int:
-    """The schema of a store. A newer one, and what another program keeps in SQLite, is an error."""
-    schema = db.execute("PRAGMA user_version").fetchone()[0]
-    if schema > SCHEMA:
-        raise ValueError(
-            f"{path} is a store of schema {schema}, written by a newer k3scope; this one knows schemas up to "
-            f"{SCHEMA} and leaves it as it is: update k3scope, or name another file with --store"
-        )
-    if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        db.execute("SELECT id, spec FROM runs LIMIT 0")
-    return schema
-
-
-def _migrate(db: sqlite3.Connection, path: str) -> None:
-    with db:
-        db.execute("BEGIN IMMEDIATE")  # a second process waits here, and then finds the work done
-        schema = _check(db, path)
-        for statements in MIGRATIONS[schema:]:
-            for statement in statements:
-                db.execute(statement)
-        if schema < SCHEMA:
-            db.execute(f"PRAGMA user_version = {SCHEMA}")
-
-
-def _reason(path: str, error: OSError | sqlite3.Error) -> str:
-    if isinstance(error, OSError):
-        return f"its folder cannot be made ({error.strerror})"
-    return "it is a directory" if os.path.isdir(path) else str(error)
+    spec: RunSpec
+    created: int | None  # unix time when it ran last; None: before the store had dates
+    image_bytes: int  # of its images that are kept; other runs may have them too
 
 
 class Store:
     """What was run, by id: model, weights, prompt and images, never results. Any thread may use it.
 
-    A store of an older schema is migrated when it is opened. ValueError: one of a newer schema, which stays
-    as it is, or a path that cannot be a store.
+    A store of an older schema is migrated when it is opened, and what is beyond the bounds goes then and at
+    every `put`. ValueError: one of a newer schema, which stays as it is, or a path that cannot be a store.
+    With `mend` a damaged store is set aside, `set_aside` says so, and a new one begins.
+
+    Writing raises StoreError, and then nothing has changed. Reading never fails: what cannot be read is not
+    there, and the reason goes to stderr.
     """
 
-    def __init__(self, path: str | Path = ":memory:", kept: int = KEPT, kept_bytes: int = KEPT_BYTES):
-        self._kept, self._kept_bytes = kept, kept_bytes
-        self._lock = threading.Lock()
-        self._db = _open(str(path))
+    def __init__(
+        self,
+        path: str | Path = store_file.MEMORY,
+        bounds: Retention | None = None,
+        mend: bool = False,
+        clock: Callable[[], float] = time.time,
+    ):
+        self.path, self.in_memory = str(path), str(path) == store_file.MEMORY
+        self.bounds = bounds or Retention(retention.MEMORY_MB if self.in_memory else retention.STORE_MB)
+        self._clock = clock
+        self._lock, self._reading = threading.Lock(), threading.Lock()
+        self._db, self.set_aside = store_file.open_file(self.path, mend)
+        self._reader = self._db if self.in_memory else store_file.reader(self.path)
+        if self.in_memory:  # one connection, so one lock
+            self._reading = self._lock
+        self._erased = False  # whether what was deleted is out of the file and its log; True once it is
+        self._problem = ""  # the last that was reported
+        if self.bounds != retention.UNBOUNDED:
+            with suppress(StoreError):  # it can still be read
+                self.prune()
 
-    def put(self, spec: RunSpec, images: Mapping[str, tuple[str, bytes]] | None = None) -> None:
-        """Keep a run and the files it names: sha256 -> name and bytes."""
-        files = [(sha, name, len(data), data) for sha, (name, data) in (images or {}).items()]
-        with self._lock, self._db:
-            self._db.execute(
-                "INSERT OR REPLACE INTO runs (id, spec) VALUES (?, ?)", (spec.id, spec.canonical)
+    def put(
+        self,
+        spec: RunSpec,
+        images: Mapping[str, tuple[str, bytes]] | None = None,
+        owners: Collection[str] = (),
+    ) -> None:
+        """Keep a run and the files it names, sha256 -> name and bytes, as one of these owners."""
+        files = {sha: (name, data) for sha, (name, data) in (images or {}).items()}
+        text = spec.canonical.encode()
+        with self._write() as db:
+            # REPLACE fires no trigger: who owned the run before still does
+            db.execute(
+                "INSERT OR REPLACE INTO runs (id, created, spec) VALUES (?, ?, ?)",
+                (spec.id, int(self._clock()), bytes(PAD) + text),
             )
-            self._db.execute("DELETE FROM runs WHERE n <= (SELECT max(n) FROM runs) - ?", (self._kept,))
-            if files:
-                self._db.executemany(
-                    "INSERT OR REPLACE INTO images (sha, name, bytes, data) VALUES (?, ?, ?, ?)", files
-                )
-                self._db.execute(TOO_MUCH, (self._kept_bytes,))
+            db.executemany(
+                "INSERT OR IGNORE INTO images (sha, bytes, data, name) VALUES (?, ?, ?, ?)",
+                ((sha, len(data), bytes(PAD) + data, name) for sha, (name, data) in files.items()),
+            )
+            db.executemany(
+                "INSERT OR IGNORE INTO run_images (run_id, sha) VALUES (?, ?)",
+                ((spec.id, sha) for sha in spec.images),
+            )
+            self._own(db, spec.id, owners)
+            if retention.prune(db, self.bounds, self._clock()):
+                self._erased = False
+            if not db.execute("SELECT 1 FROM runs WHERE id = ?", (spec.id,)).fetchone():
+                raise StoreError(f"it is larger than the {self.bounds.megabytes:,} MB of the whole store")
+
+    def own(self, run_id: str, owners: Collection[str]) -> None:
+        """Whoever asks for a run that is kept already owns it too."""
+        with self._write() as db:
+            if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
+                self._own(db, run_id, owners)
+
+    def forget(self, owner: str) -> list[str]:
+        """An owner owns nothing any more. The ids of the runs that then had no owner: they are gone."""
+        with self._write() as db:
+            owned = "SELECT run_id FROM owners WHERE owner = :owner"
+            alone = f"""id IN ({owned}) AND NOT EXISTS
+              (SELECT 1 FROM owners WHERE run_id = runs.id AND owner != :owner)"""
+            gone = [row[0] for row in db.execute(f"SELECT id FROM runs WHERE {alone}", {"owner": owner})]
+            db.execute(f"DELETE FROM runs WHERE {alone}", {"owner": owner})
+            db.execute("DELETE FROM owners WHERE owner = ?", (owner,))
+            self._erased = False
+        return gone
+
+    def prune(self, bounds: Retention | None = None) -> int:
+        """Remove what is beyond the bounds of the store, or of these; the number of runs."""
+        removed = 0
+        while True:
+            with self._write() as db:
+                step = retention.prune(db, bounds or self.bounds, self._clock(), STEP)
+                self._erased = False
+            if not step:
+                return removed
+            removed += step
 
     def get(self, run_id: str) -> RunSpec | None:
-        """The spec of a run, None when this store does not know it."""
-        with self._lock:
-            row = self._db.execute("SELECT spec FROM runs WHERE id = ?", (run_id,)).fetchone()
-        return RunSpec.read(row[0]) if row else None
+        """The spec of a run, None when this store does not know it or has kept it too long."""
+        query = """SELECT substr(spec, ?) FROM runs
+                   WHERE id = ? AND ifnull(created, (SELECT since FROM dated)) >= ?"""
+        rows = self._read(query, PAD + 1, run_id, self.bounds.before(self._clock()))
+        return RunSpec.read(rows[0][0].decode()) if rows else None
 
     def image(self, sha: str) -> tuple[str, bytes] | None:
         """Name and bytes of an image of a run, None when it is not kept or not kept any more."""
-        with self._lock:
-            return self._db.execute("SELECT name, data FROM images WHERE sha = ?", (sha,)).fetchone()
+        rows = self._read("SELECT name, substr(data, ?) FROM images WHERE sha = ?", PAD + 1, sha)
+        return rows[0] if rows else None
+
+    def runs(self) -> Iterator[StoredRun]:
+        """Every run, the one that ran longest ago first."""
+        query = """SELECT n, substr(spec, ?), created, (SELECT ifnull(sum(bytes), 0)
+                     FROM run_images JOIN images USING (sha) WHERE run_id = id)
+                   FROM runs WHERE n > ? ORDER BY n LIMIT ?"""
+        last = 0
+        while rows := self._read(query, PAD + 1, last, STEP):
+            for n, text, created, image_bytes in rows:
+                last = n
+                yield StoredRun(RunSpec.read(text.decode()), created, image_bytes)
 
     def __len__(self) -> int:
-        with self._lock:
-            return self._db.execute("SELECT count(*) FROM runs").fetchone()[0]
+        return self._read("SELECT count(*) FROM runs")[0][0]
+
+    @property
+    def disk_bytes(self) -> int:
+        """Of the file and its logs; of the pages in use where there is no file."""
+        if self.in_memory:
+            return retention.used_bytes(self._db)
+        files = [Path(self.path + end) for end in ("", "-wal", "-shm")]
+        return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
         with self._lock:
             self._db.close()
+        if not self.in_memory:
+            with self._reading:
+                self._reader.close()
+
+    @staticmethod
+    def _own(db: sqlite3.Connection, run_id: str, owners: Collection[str]) -> None:
+        rows = ((run_id, owner) for owner in owners if owner)
+        db.executemany("INSERT OR IGNORE INTO owners (run_id, owner) VALUES (?, ?)", rows)
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction, and then what it deleted is erased. StoreError when it could not be made."""
+        with self._lock:
+            db = self._db
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                try:
+                    yield db
+                    db.execute("COMMIT")
+                except BaseException:
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
+                    raise
+                self._problem = ""
+            except sqlite3.Error as error:
+                why = store_file.reason(error)
+                self._report(why)
+                raise StoreError(why) from error
+            with suppress(sqlite3.Error):  # the change is made; the next write tries again
+                self._erased = self._erased or store_file.erase(db)
+
+    def _read(self, query: str, *values) -> list[tuple]:
+        """All rows; none when they cannot be read."""
+        with self._reading:
+            try:
+                return self._reader.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                self._report(store_file.reason(error))
+                return []
+
+    def _report(self, problem: str) -> None:
+        """To the operator, once until writing works again; never what a visitor typed."""
+        if problem != self._problem:
+            self._problem = problem
+            print(f"k3scope: the store of runs {self.path}: {problem}", file=sys.stderr, flush=True)

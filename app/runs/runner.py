@@ -1,7 +1,7 @@
 """Runs for all visitors: which worker runs a prompt, who waits for which job, and where results are."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 
@@ -11,7 +11,9 @@ from k3scope.app.pool.task import Refused
 from k3scope.app.runs import run_status
 from k3scope.app.runs.continuation import NO_CONTINUATION, Continuation
 from k3scope.app.runs.job import Cancelled, Job
+from k3scope.app.runs.requester import NOBODY, Requester
 from k3scope.app.runs.result_cache import ResultCache
+from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
@@ -111,6 +113,22 @@ class Runner:
             held.add(upload)
         return uploads
 
+    def own(self, run_id: str, owner: str) -> None:
+        """Whoever asked for a run that is kept already owns it too. StoreError when it cannot be written."""
+        self._cache.own(run_id, owner)
+
+    def forget(self, owner: str, shown: Collection[str] = ()) -> int:
+        """Remove the runs that are one owner's alone, and those shown that are not kept; the number of runs.
+
+        It writes to the disk and may wait two seconds for it. StoreError: nothing is removed.
+        """
+        return self._cache.forget(owner, shown)
+
+    @property
+    def what_is_kept(self) -> tuple[bool, Retention]:
+        """Whether the store is in memory only, and its bounds."""
+        return self._cache.what_is_kept
+
     def submit(
         self,
         model: str,
@@ -118,15 +136,15 @@ class Runner:
         images: Sequence[Upload] = (),
         interventions: str = "",
         continuation: Continuation = NO_CONTINUATION,
-        visitor: int = 0,
+        requester: Requester = NOBODY,
     ) -> Job:
         """Have a prompt read and put in the queue of its model; who asks for the same run waits for one job.
 
-        `visitor` is any number that tells visitors apart: they take turns. ValueError for what can be seen
-        at once: an unknown model, a prompt that is far too long. What is seen later, when the prompt has
-        been read, as too many tokens or a full queue, ends the job's future with Refused.
+        ValueError for what can be seen at once: an unknown model, a prompt that is far too long. What is
+        seen later, when the prompt has been read, as too many tokens or a full queue, ends the job's future
+        with Refused.
         """
-        runnable = self._model(model)
+        runnable, owners = self._model(model), {requester.owner} - {""}
         job = runnable.job(prompt, images, interventions, continuation)
         if runnable.weights and not continuation.tokens:
             result = self._cache.complete(job.spec(runnable.weights).id)
@@ -136,26 +154,28 @@ class Runner:
         with self._joining:
             self._jobs = {key: other for key, other in self._jobs.items() if not other.done}
             if (same := self._jobs.get(job.key)) and same.join():
+                same.owners.update(owners)
                 return same
             self._jobs[job.key] = job
+        job.owners.update(owners)
         try:
-            job.reading = runnable.read(job, visitor)
+            job.reading = runnable.read(job, requester.visitor)
         except ValueError as error:
             job.future.set_exception(error)
             raise
-        job.reading.add_done_callback(partial(self._enqueue, job, visitor))
+        job.reading.add_done_callback(partial(self._enqueue, job, requester))
         if job.future.done() and isinstance(error := job.future.exception(), Refused):
             raise error
         return job
 
-    def _enqueue(self, job: Job, visitor: int, ids: Future) -> None:
+    def _enqueue(self, job: Job, requester: Requester, ids: Future) -> None:
         """The prompt is read: the job waits for its turn, if the model takes so much."""
         worker = self._workers[job.model]
         try:
             if job.cancelled:
                 raise Cancelled
             worker.model.take_ids(job, ids.result())
-            worker.submit(job, visitor)
+            worker.submit(job, requester.visitor)
         except (Cancelled, CancelledError):
             job.future.set_exception(Cancelled())
         except ValueError as error:
@@ -163,7 +183,7 @@ class Runner:
         except BaseException as error:  # whoever waits for the job gets it
             job.future.set_exception(error)
 
-    def repeat(self, spec: RunSpec, visitor: int = 0) -> Future:
+    def repeat(self, spec: RunSpec, requester: Requester = NOBODY) -> Future:
         """A run as it was, on its way: a RunResult. Refused when images of it are lost."""
         result = Future()
 
@@ -178,14 +198,14 @@ class Runner:
                     images.result(),
                     spec.interventions,
                     Continuation(spec.generated_ids),
-                    visitor,
+                    requester,
                 )
             except BaseException as error:
                 result.set_exception(error)
                 return
             job.future.add_done_callback(partial(_hand_on, result))
 
-        self.images(spec, visitor).add_done_callback(run)
+        self.images(spec, requester.visitor).add_done_callback(run)
         return result
 
     def close(self) -> None:

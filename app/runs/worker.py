@@ -4,6 +4,7 @@ import ctypes
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import torch
 
@@ -14,6 +15,7 @@ from k3scope.app.runs.job import Job
 from k3scope.app.runs.result_cache import ResultCache
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
+from k3scope.app.runs.run_store import StoreError
 from k3scope.app.runs.runnable_model import RunnableModel
 from k3scope.model.interventions.intervention import loads
 from k3scope.model.runs.run import Run
@@ -77,11 +79,17 @@ class Worker:
             _return_memory()
         if job.continuation.tokens:
             self._register(result.spec, job)
+        result = replace(result, not_kept=job.not_kept)
         self._cache.add(result, full_run)
         return result
 
     def _register(self, spec: RunSpec, job: Job) -> None:
-        self._cache.register(spec, job.images)
+        """Keep what the run is; it goes on where that fails. Cancelled: nothing is kept of it."""
+        job.enter(job.stage)
+        try:
+            self._cache.register(spec, job.images, job.owners)
+        except StoreError as error:
+            job.not_kept = str(error)
         job.stored_spec = spec
 
     def _pass(self, loaded: LoadedModel, spec: RunSpec, job: Job) -> tuple[RunResult, Run]:

@@ -25,10 +25,11 @@ export function render({ model, el }) {
   const root = h("div", { class: "frame" })
   const attachments = attachmentsOf(model, root, send, (sentence) => { refused = sentence; drawProblem() })
   const examples = examplesOf(model, send)
+  const kept = keptOf(model, send)
   const result = resultOf(model, send)
   const form = h("form", { class: "prompt-row" }, modelMenu, prompt, attachments.button, examples.button, run, cancel, result.fold)
   root.append(form, attachments.input, attachments.strip, attachments.warning,
-    h("div", { class: "status" }, bar, status), problem, result.caption, result.body, examples.panel)
+    h("div", { class: "status" }, bar, status, kept.button), problem, result.caption, result.body, examples.panel, kept.panel)
   el.append(root)
 
   const fitPrompt = () => {

@@ -9,10 +9,9 @@ const isPlainClick = (event) => event.button === 0 && !(event.metaKey || event.c
 const examplesOf = (model, send) => {
   const list = h("ul", {})
   const samples = h("div", { class: "samples", role: "group", "aria-label": "Images to add" })
-  const panel = h("div", { popover: "auto", class: "gallery", role: "dialog", "aria-label": "Examples" },
+  const panel = h("div", { popover: "auto", class: "popover gallery", role: "dialog", "aria-label": "Examples" },
     h("h2", {}, "What shows the trained models best"), list, h("h2", {}, "Images to add"), samples)
   const button = h("button", { type: "button", class: "examples", "aria-haspopup": "dialog" }, "Examples")
-  button.popoverTargetElement = panel
 
   const choose = (event, type, fields) => {
     if (!isPlainClick(event)) return // a new tab, say: the link itself
@@ -28,18 +27,7 @@ const examplesOf = (model, send) => {
     samples.replaceChildren(...model.samples.map(([name, label]) =>
       h("button", { type: "button", onclick: (event) => choose(event, "attach_sample", { name }) }, label)))
   }
-  panel.addEventListener("toggle", () => {
-    if (!panel.matches(":popover-open")) {
-      const focused = button.getRootNode().activeElement
-      if (!focused || panel.contains(focused)) button.focus() // the focus inside the list would be lost with it
-      return
-    }
-    const corner = button.getBoundingClientRect() // the list opens upwards from the button, inside the window
-    panel.style.bottom = `${innerHeight - corner.top + 6}px`
-    panel.style.maxHeight = `${corner.top - 18}px`
-    panel.style.right = `${Math.max(12, innerWidth - Math.max(corner.right, panel.offsetWidth + 12))}px`
-    list.querySelector("a")?.focus()
-  })
+  opensUpwards(button, panel, () => list.querySelector("a")?.focus())
   model.on("examples", draw)
   model.on("samples", draw)
   draw()

@@ -1,5 +1,5 @@
 /**
- * What the scripts of components share: elements, and the badge of a model.
+ * What the scripts of components share: elements, popovers, and the badge of a model.
  *
  * @typedef {{ text: string, detail: string, href: string, warn: boolean }} Badge what must be known of a model
  *   beside its numbers, and the address of its card; an empty object for a model that needs no word
@@ -16,6 +16,23 @@ const h = (tag, attributes = {}, ...children) => {
   }
   el.append(...children.filter((child) => child != null))
   return el
+}
+
+// A button opens a popover upwards, inside the window; `focusFirst` puts the focus into it.
+const opensUpwards = (button, panel, focusFirst) => {
+  button.popoverTargetElement = panel
+  panel.addEventListener("toggle", () => {
+    if (!panel.matches(":popover-open")) {
+      const focused = button.getRootNode().activeElement
+      if (!focused || panel.contains(focused)) button.focus() // the focus inside the panel would be lost with it
+      return
+    }
+    const corner = button.getBoundingClientRect()
+    panel.style.bottom = `${innerHeight - corner.top + 6}px`
+    panel.style.maxHeight = `${corner.top - 18}px`
+    panel.style.right = `${Math.max(12, innerWidth - Math.max(corner.right, panel.offsetWidth + 12))}px`
+    focusFirst()
+  })
 }
 
 const badgeOf = (badge) => badge?.text

@@ -1,5 +1,6 @@
 """The dock: a prompt and its images, the model that runs it, its tokens and what would come next."""
 
+from functools import partial
 from typing import ClassVar
 
 import panel as pn
@@ -11,6 +12,7 @@ from k3scope.app.page.dock.result_message import result_message
 from k3scope.app.page.kit.component import Component
 from k3scope.app.page.kit.static import scripts, styles
 from k3scope.app.runs.run_session import RunSession
+from k3scope.app.runs.run_status import what_is_kept
 from k3scope.app.runs.runnable_model import TOKEN_LIMIT
 from k3scope.app.runs.uploads import MOST, MOST_BYTES, PIECE, SAMPLES
 
@@ -25,6 +27,7 @@ class Dock(Component):
         {"images": MOST, "bytes": MOST_BYTES, "piece": PIECE},
         doc="what one prompt takes, and one file; letters of base64 in one message",
     )
+    kept = param.List([], doc="what the server keeps of runs, a paragraph each")
     attachments = param.List([], doc="of each image: name, size, rows, note, thumb, large")
     no_vision = param.String("", doc="that the model in the menu takes no images, empty when it does")
     received = param.Integer(0, doc="files that have arrived, attached or refused")
@@ -37,44 +40,51 @@ class Dock(Component):
     token = param.Integer(None, allow_None=True, doc="the chosen position")
     beside_lab = param.Boolean(False, doc="whether the Lab is on show, which has the tokens larger")
 
-    _esm = scripts("dom", "dock_attachments", "dock_examples", "dock_result", "dock")
+    _esm = scripts("dom", "dock_attachments", "dock_examples", "dock_kept", "dock_result", "dock")
     _stylesheets: ClassVar = [styles("dock")]
+
+
+def answer(session: RunSession, data: dict) -> None:
+    """Do what a message of the browser asks for; one of another form changes nothing."""
+    match data:
+        case {"type": "run", "model": str(name), "prompt": str(prompt)}:
+            session.start(name, prompt)
+        case {"type": "model", "model": str(name)} if name in session.runner.names:
+            session.model = name
+        case {"type": "cancel"}:
+            session.stop()
+        case {"type": "example", "index": int(index)} if 0 <= index < len(examples()):
+            session.state.param.update(**examples()[index].values)
+        case {"type": "attach", "name": str(name), "data": str(piece)}:
+            part, of = data.get("part", 0), data.get("of", 1)
+            if isinstance(part, int) and isinstance(of, int):
+                session.receive(name, piece, part, of)
+        case {"type": "attach_sample", "name": str(name)}:
+            session.add_sample(name)
+        case {"type": "remove", "index": int(index)}:
+            session.remove(index)
+        case {"type": "shrink", "index": int(index)}:
+            session.shrink(index, session.runner.config(session.model).vision)
+        case {"type": "owner", "token": str(token)}:
+            session.set_owner(token)
+        case {"type": "forget"}:
+            session.forget()
+        case {"type": "token", "index": int() | None as index}:
+            session.state.token = index
 
 
 def dock(session: RunSession) -> Dock:
     """The dock of a visitor; what runs ends with the visit."""
     state = session.state
 
-    def on_message(data: dict) -> None:
-        match data:
-            case {"type": "run", "model": str(name), "prompt": str(prompt)}:
-                session.start(name, prompt)
-            case {"type": "model", "model": str(name)} if name in session.runner.names:
-                session.model = name
-            case {"type": "cancel"}:
-                session.stop()
-            case {"type": "example", "index": int(index)} if 0 <= index < len(examples()):
-                state.param.update(**examples()[index].values)
-            case {"type": "attach", "name": str(name), "data": str(piece)}:
-                part, of = data.get("part", 0), data.get("of", 1)
-                if isinstance(part, int) and isinstance(of, int):
-                    session.receive(name, piece, part, of)
-            case {"type": "attach_sample", "name": str(name)}:
-                session.add_sample(name)
-            case {"type": "remove", "index": int(index)}:
-                session.remove(index)
-            case {"type": "shrink", "index": int(index)}:
-                session.shrink(index, session.runner.config(session.model).vision)
-            case {"type": "token", "index": int() | None as index}:
-                state.token = index
-
     shown = Dock(
-        on_message,
+        partial(answer, session),
         models=[[name, label(session, name)] for name in session.runner.names],
         examples=[
             {"name": e.name, "href": e.link, "view_title": e.view_title, "caption": e.caption}
             for e in examples()
         ],
+        kept=what_is_kept(*session.runner.what_is_kept),
         samples=[list(item) for item in SAMPLES.items()],
         **_progress(session),
         **_result(session),

@@ -102,7 +102,7 @@ class LabPictures:
         if self._repeated is result:
             return
         self._repeated = result
-        repeated = self._session.runner.repeat(result.spec, id(self._session))
+        repeated = self._session.runner.repeat(result.spec, self._session.requester)
         self._set_problem(RUNNING_AGAIN)
 
         def update_at_end() -> None:

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
 
@@ -44,7 +45,7 @@ def test_an_id_is_twelve_base32_characters_and_depends_on_every_field():
 
 
 def test_the_oldest_go_first_and_a_repeated_one_is_kept():
-    store = Store(kept=3)
+    store = Store(bounds=Retention(runs=3))
     specs = [RunSpec("m", "w", str(i)) for i in range(5)]
     for spec in [specs[0], specs[1], specs[2], specs[0], specs[3], specs[4]]:
         store.put(spec)
@@ -73,18 +74,29 @@ def test_two_stores_of_one_file_see_each_other(tmp_path):
     assert two.get(spec.id) == spec
 
 
-def test_images_are_kept_with_their_runs_and_the_oldest_go_first(tmp_path):
-    store = Store(tmp_path / "runs.sqlite", kept_bytes=25)
+def test_images_are_kept_as_long_as_a_run_that_has_them(tmp_path):
+    store = Store(tmp_path / "runs.sqlite", Retention(runs=2))
 
-    def put(*shas):
-        store.put(RunSpec("m", "w", "x", shas), {sha: (f"{sha}.png", sha.encode() * 10) for sha in shas})
+    def put(prompt, *shas):
+        store.put(RunSpec("m", "w", prompt, shas), {sha: (f"{sha}.png", sha.encode() * 10) for sha in shas})
 
-    put("a")
-    put("b")
-    put("a")  # run again: the younger one now
-    put("c")
-    assert store.image("b") is None
-    assert store.image("a") == ("a.png", b"a" * 10)
+    put("first", "a", "b")
+    put("second", "b")
+    put("third", "c")
+    assert store.image("a") is None
+    assert store.image("b") == ("b.png", b"b" * 10)
     again = Store(tmp_path / "runs.sqlite")
     assert again.image("c") == ("c.png", b"c" * 10)
-    assert again.get(RunSpec("m", "w", "x", ("b",)).id).images == ("b",)  # the run itself is still known
+    put("fourth")
+    assert (store.image("b"), again.image("b")) == (None, None)
+
+
+def test_the_runs_are_listed_with_their_dates_and_the_size_of_their_images():
+    store = Store(clock=lambda: 1_800_000_000.9)
+    specs = [RunSpec("m", "w", str(i), ("a",) * (i == 1)) for i in range(450)]
+    for spec in specs:
+        store.put(spec, dict.fromkeys(spec.images, ("a.png", b"12345")))
+    listed = list(store.runs())
+    assert [run.spec for run in listed] == specs
+    assert {run.created for run in listed} == {1_800_000_000}
+    assert [run.image_bytes for run in listed[:3]] == [0, 5, 0]

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from k3scope.app.runs import run_store
+from k3scope.app.runs import store_schema
 from k3scope.app.runs.run_spec import RunSpec
-from k3scope.app.runs.run_store import SCHEMA, Store
+from k3scope.app.runs.run_store import Store
+from k3scope.app.runs.store_schema import SCHEMA
 
 OLD = Path(__file__).parents[2] / "data" / "store_0.1.0.sql"  # dumped from a store that 0.1.0 wrote
 RUNS = re.findall(r"""INSERT INTO "runs" VALUES\(\d+,'(\w{12})','(.*)'\);""", OLD.read_text(encoding="utf-8"))
@@ -72,11 +73,11 @@ def test_a_new_store_has_the_schema_of_today(tmp_path):
 
 def test_the_next_migration_runs_on_top_of_those_before(old, monkeypatch):
     monkeypatch.setattr(
-        run_store,
+        store_schema,
         "MIGRATIONS",
-        (*run_store.MIGRATIONS, ("ALTER TABLE runs ADD COLUMN note TEXT DEFAULT ''",)),
+        (*store_schema.MIGRATIONS, ("ALTER TABLE runs ADD COLUMN note TEXT DEFAULT ''",)),
     )
-    monkeypatch.setattr(run_store, "SCHEMA", SCHEMA + 1)
+    monkeypatch.setattr(store_schema, "SCHEMA", SCHEMA + 1)
     store = Store(old)
     assert version_of(old) == SCHEMA + 1
     assert store._db.execute("SELECT count(note) FROM runs").fetchone() == (len(RUNS),)
@@ -84,8 +85,8 @@ def test_the_next_migration_runs_on_top_of_those_before(old, monkeypatch):
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(old, monkeypatch):
     broken = ("ALTER TABLE runs ADD COLUMN note TEXT", "this is no SQL")
-    monkeypatch.setattr(run_store, "MIGRATIONS", (*run_store.MIGRATIONS, broken))
-    monkeypatch.setattr(run_store, "SCHEMA", SCHEMA + 1)
+    monkeypatch.setattr(store_schema, "MIGRATIONS", (*store_schema.MIGRATIONS, broken))
+    monkeypatch.setattr(store_schema, "SCHEMA", SCHEMA + 1)
     with pytest.raises(ValueError, match="cannot be the store of runs"):
         Store(old)
     assert version_of(old) == 0

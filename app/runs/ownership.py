@@ -22,6 +22,7 @@ class Ownership(Followed):
 
     def __init__(self, **params):
         super().__init__(**params)
+        self._writing = asyncio.Lock()  # what is forgotten must not be owned afterwards
         session = self
         session.follow("owner", self._own_result)
 
@@ -37,18 +38,24 @@ class Ownership(Followed):
         self._execute(self._forget)
 
     def _own_result(self, *_events) -> None:
-        """Also one that was in memory already, or that another visitor's job gave; not the run of a link."""
-        if self.owner and self.result is not None and not self._linked:
-            self._execute(partial(self._own, self.result.id))
+        """Also one that was in memory already, or that another visitor's job gave.
 
-    async def _own(self, run_id: str) -> None:
-        with suppress(StoreError):  # the run stays; it only cannot be forgotten as this visitor's
-            await asyncio.to_thread(self.runner.own, run_id, self.owner)
+        The run of a link stays its owner's. One without an owner, as when that one has forgotten it, was kept
+        because this visitor opened the link.
+        """
+        if self.owner and self.result is not None:
+            self._execute(partial(self._own, self.result.id, self._linked))
+
+    async def _own(self, run_id: str, linked: bool) -> None:
+        async with self._writing:
+            with suppress(StoreError):  # the run stays; it only cannot be forgotten as this visitor's
+                await asyncio.to_thread(self.runner.own, run_id, self.owner, linked)
 
     async def _forget(self) -> None:
         shown = [result.id for result in self.history]
         try:  # not on the event loop: it waits for the disk
-            removed = await asyncio.to_thread(self.runner.forget, self.owner, shown)
+            async with self._writing:
+                removed = await asyncio.to_thread(self.runner.forget, self.owner, shown)
         except StoreError as error:
             problem = run_status.NOT_FORGOTTEN.format(why=error)
             self._dispatch(partial(self._set_idle, problem=problem))

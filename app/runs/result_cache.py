@@ -67,9 +67,9 @@ class ResultCache:
         """
         self._store.put(spec, {image.sha: (image.name, image.data) for image in images}, owners)
 
-    def own(self, run_id: str, owner: str) -> None:
-        """Whoever asked for a run that is kept already owns it too. StoreError when it cannot be written."""
-        self._store.own(run_id, [owner])
+    def own(self, run_id: str, owner: str, if_nobody: bool) -> None:
+        """A run is this owner's too, or only if it is nobody's. StoreError when that cannot be written."""
+        self._store.own(run_id, owner, if_nobody)
 
     def forget(self, owner: str, shown: Collection[str] = ()) -> int:
         """Remove what is one owner's alone from the store and from memory; the number of runs.

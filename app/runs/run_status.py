@@ -25,7 +25,10 @@ LOST_IMAGES = (
 )
 OPENING = "opening the run of this link"
 NOTHING_KEPT = "This server keeps no run that is yours alone."
-NOT_KEPT = "This run is shown but not kept: its link will not bring it back ({why})."
+NOT_KEPT = (
+    "This run is shown but not kept: its link will not bring it back, only what the address itself holds "
+    "({why})."
+)
 NOT_FORGOTTEN = "Your runs are still kept: they could not be removed ({why}). Try again in a moment."
 LOST_IMAGE = "The image of this run is no longer kept here. Add it again, or leave it out, and press Run."
 

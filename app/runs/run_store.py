@@ -91,11 +91,13 @@ class Store:
             if not db.execute("SELECT 1 FROM runs WHERE id = ?", (spec.id,)).fetchone():
                 raise StoreError(f"it is larger than the {self.bounds.megabytes:,} MB of the whole store")
 
-    def own(self, run_id: str, owners: Collection[str]) -> None:
-        """Whoever asks for a run that is kept already owns it too."""
+    def own(self, run_id: str, owner: str, if_nobody: bool = False) -> None:
+        """A run that is kept already is this owner's too; with `if_nobody`, only if it is nobody's."""
         with self._write() as db:
-            if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
-                self._own(db, run_id, owners)
+            free = """SELECT 1 FROM runs
+                      WHERE id = ? AND NOT (? AND EXISTS (SELECT 1 FROM owners WHERE run_id = id))"""
+            if db.execute(free, (run_id, if_nobody)).fetchone():
+                self._own(db, run_id, [owner])
 
     def forget(self, owner: str) -> list[str]:
         """An owner owns nothing any more. The ids of the runs that then had no owner: they are gone."""

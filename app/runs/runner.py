@@ -113,9 +113,9 @@ class Runner:
             held.add(upload)
         return uploads
 
-    def own(self, run_id: str, owner: str) -> None:
-        """Whoever asked for a run that is kept already owns it too. StoreError when it cannot be written."""
-        self._cache.own(run_id, owner)
+    def own(self, run_id: str, owner: str, if_nobody: bool) -> None:
+        """A run is this owner's too, or only if it is nobody's. StoreError when that cannot be written."""
+        self._cache.own(run_id, owner, if_nobody)
 
     def forget(self, owner: str, shown: Collection[str] = ()) -> int:
         """Remove the runs that are one owner's alone, and those shown that are not kept; the number of runs.

@@ -25,7 +25,7 @@ const keptOf = (model, send) => {
   const forget = h("button", { type: "button", onclick: () => { panel.hidePopover(); send("forget") } }, "Forget my runs")
   const panel = h("div", { popover: "auto", class: "popover kept", role: "dialog", "aria-label": "What is kept" },
     h("h2", {}, "What is kept"), text,
-    h("p", {}, forget, h("small", {}, "Removes what was run from this browser; links to it open no more.")))
+    h("p", {}, forget, h("small", {}, "Removes what was run from this browser. A link then brings back only what its address holds.")))
   const button = h("button", { type: "button", class: "what", "aria-haspopup": "dialog" }, "What is kept")
   const draw = () => text.replaceChildren(...model.kept.map((paragraph) => h("p", {}, paragraph)))
   opensUpwards(button, panel, () => forget.focus())

@@ -167,10 +167,21 @@ def test_a_run_of_two_owners_stays_until_both_forget_it():
 def test_who_asks_for_a_run_that_is_kept_already_owns_it_too():
     store = Store()
     store.put(spec("both"), owners=["me"])
-    store.own(spec("both").id, ["you"])
-    store.own("unknown", ["you"])
+    store.own(spec("both").id, "other", if_nobody=True)
+    store.own(spec("both").id, "you")
+    store.own("unknown", "you")
     assert store.forget("me") == []
+    assert store.forget("other") == []
     assert store.forget("you") == [spec("both").id]
+
+
+def test_a_run_without_an_owner_belongs_to_who_opens_it():
+    store = Store()
+    store.put(spec("x"))
+    store.own(spec("x").id, "me", if_nobody=True)
+    store.own(spec("x").id, "you", if_nobody=True)
+    assert store.forget("you") == []
+    assert store.forget("me") == [spec("x").id]
 
 
 def test_nobody_owns_what_was_put_with_an_empty_owner():

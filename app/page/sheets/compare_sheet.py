@@ -48,6 +48,7 @@ class CompareView(OrderedComponent):
         self._state = state
         self._file: Other | None = None
         self._asked: tuple = ()
+        self._made: Future | None = None  # on its way
         state.follow("compare", self.show)
         state.follow("compare.drawing", self.show)
         state.follow("compare.other", self._drop_file)
@@ -72,8 +73,10 @@ class CompareView(OrderedComponent):
         """Have the comparison made by the pool; what is shown stays until it is there."""
         state = self._state
         asked = self._asked = (state.model, second, tuple(state.open), state.step)
+        if self._made is not None and self._made.cancel():  # nobody waits for what was asked before
+            self.answers += 1
         try:
-            made = submit(
+            made = self._made = submit(
                 DRAWING, "The comparison", comparison.of, *asked, seconds=SECONDS, visitor=id(state)
             )
         except ValueError as error:
@@ -84,7 +87,7 @@ class CompareView(OrderedComponent):
     def _take_made(self, asked: tuple, made: Future) -> None:
         if asked != self._asked:
             return
-        second = asked[1]
+        second, self._made = asked[1], None
         if error := made.exception():
             self._refuse(second, error)
             return

@@ -51,7 +51,8 @@ class Felt:
             for times in (self.waits, self.lag)
         )
         cost = f"+{self.added_mb:.0f} MB, {self.cpu_s:.1f} CPU s in {self.wall_s:.1f} s"
-        return f"clicks {waits}; machine {lag}; {cost}; {'said' if self.answered else 'not answered; said'} {self.said}"
+        said = f"{'' if self.answered else 'not answered, '}said {self.said}"
+        return f"clicks {waits}; machine {lag}; {cost}; {said}"
 
     def check(self) -> None:
         print(self)

@@ -136,7 +136,7 @@ def page(found: dict, soak: dict | None) -> str:
         parts += [
             "## Soak",
             f"{soak['visitors']} visitors at a time for {soak['seconds'] / 60:.0f} minutes: {soak['visits']} "
-            f"visits, {soak['clicks']} clicks after the first minute, the slowest {soak['worst click s']} s, and "
+            f"visits, {soak['clicks']} clicks after the first minute, the slowest {soak['worst click s']} s, "
             f"{soak['runs']} runs; {len(soak['refused'])} refused, {len(soak['problems'])} errors. Memory "
             f"went from {soak['settled MB']:.0f} to {soak['end MB']:.0f} MB ({soak['growth']:+.1%}).",
             "![Memory over the time of the soak](soak.svg)",

@@ -4,8 +4,8 @@ python tests/bench/load.py [--visitors 1 10 30] [--seconds 60] [--write-docs]
 python tests/bench/load.py --soak 20
 
 The first writes results/load.json. With `--write-docs` docs/load.md and its pictures follow from it;
-with `--visitors` and no number behind it nothing is measured before. `--soak` lets visitors come and go for so many
-minutes and writes results/soak.json. The visitors share this machine's cores with the server.
+with `--visitors` and no number behind it nothing is measured before. `--soak` lets visitors come and go
+for so many minutes and writes results/soak.json. The visitors share this machine's cores with the server.
 """
 
 import argparse

@@ -89,11 +89,12 @@ def soak(seconds: float, visitors: int = SOAKING) -> dict:
         crowd = Crowd(server.address, visitors)
         asyncio.run(soak_crowd(crowd, server.address, seconds))
         failed = FAILED.findall(server.log)
-    begin = cost.samples[-1][0] - seconds
-    memory = [(round(at - begin, 1), round(mb, 1)) for at, mb in cost.samples]
-    quarter = (seconds - SETTLE_S) / 4
+    began = crowd.journal.begin - cost.start
+    memory = [(round(at - began, 1), round(mb, 1)) for at, mb in cost.samples]
+    last = memory[-1][0]
+    quarter = (last - SETTLE_S) / 4
     settled = [mb for at, mb in memory if SETTLE_S <= at < SETTLE_S + quarter]
-    end = [mb for at, mb in memory if at >= seconds - quarter]
+    end = [mb for at, mb in memory if at >= last - quarter]
     journal = crowd.journal
     return {
         "seconds": seconds,

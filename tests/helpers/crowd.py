@@ -59,6 +59,7 @@ class Crowd:
 
     async def stay(self, seconds: float) -> None:
         """Arrive one after the other, stay until so many seconds after the last has come."""
+        self.journal = Journal()  # time begins now
         self._end = time.perf_counter() + self._count * ARRIVE_S + seconds
         await asyncio.gather(*map(self._come_and_go, range(self._count)))
 

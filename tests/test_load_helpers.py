@@ -1,6 +1,7 @@
 """What the helpers measure is what was done."""
 
 import asyncio
+import base64
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import time
 import pytest
 from click_stream import ClickStream, quantile
 from machine_lag import MachineLag
-from raw_visitor import Change, decode, encode
+from raw_visitor import PIECE, Change, RawVisitor, decode, encode
 from server_process import Watch, tree
 
 CHILD = "import time; block = bytearray(60 << 20); time.sleep(30)"
@@ -39,6 +40,34 @@ def test_a_machine_that_does_nothing_else_is_hardly_late():
 @pytest.mark.parametrize("value", [{"type": "run", "list": [1, {"a": None}]}, "text", [], {}, 3.5])
 def test_what_is_encoded_for_bokeh_is_decoded_again(value):
     assert decode(encode(value)) == value
+
+
+class Listener(RawVisitor):
+    """Hears what would be sent, and takes every file as arrived."""
+
+    def __init__(self):
+        super().__init__("http://localhost:1")
+        self.messages: list[dict] = []
+
+    async def send(self, cls, data, n=0, timeout=0) -> None:
+        self.messages.append(data)
+        self.changes.append(Change(0, cls, "received", 1))
+
+
+@pytest.mark.parametrize(("size", "parts"), [(0, 1), (PIECE, 1), (PIECE + 1, 2), (3 * PIECE, 3)])
+def test_a_large_file_travels_in_parts_of_a_megabyte(size, parts):
+    data, heard = bytes(range(256)) * (size // 256) + b"x" * (size % 256), Listener()
+    asyncio.run(heard.attach("a.png", data))
+    assert b"".join(base64.b64decode(message["data"]) for message in heard.messages) == data
+    assert max(len(message["data"]) for message in heard.messages) <= 2**20
+    assert [(m.get("part", 0), m.get("of", 1)) for m in heard.messages] == [(n, parts) for n in range(parts)]
+
+
+def test_a_file_for_a_server_without_parts_travels_whole():
+    heard = Listener()
+    asyncio.run(heard.attach("a.png", b"x" * 3 * PIECE, whole=True))
+    (message,) = heard.messages
+    assert len(base64.b64decode(message["data"])) == 3 * PIECE
 
 
 class SlowPage:

@@ -14,7 +14,7 @@ from functools import cache, partial
 from urllib.parse import quote
 
 from PIL import Image
-from raw_visitor import RawVisitor, Refused
+from raw_visitor import NoPage, RawVisitor, Refused
 
 from k3scope.assets import MODELS
 
@@ -62,26 +62,28 @@ def png_of_everything(times: int) -> Abuse:
     return Abuse(f"{times} PNG of everything", ("?open=everything",), act)
 
 
-def word(letters: int) -> str:
-    """Letters without a space, the same ones each time."""
-    return "".join(random.Random(letters).choices(string.ascii_lowercase, k=letters))
+def word(letters: int, seed: str) -> str:
+    """Letters without a space; another seed gives a word that no cache holds."""
+    return "".join(random.Random(seed).choices(string.ascii_lowercase, k=letters))
 
 
 def long_word(letters: int, way: str) -> Abuse:
     """A word that is far too long: typed into the dock, by Back or Forward, or as a link."""
-    search = f"?with={ALONE}&prompt={word(letters)}"
+    search = f"?with={ALONE}&prompt={(typed := word(letters, way))}"
 
     async def act(visitors: list[RawVisitor]) -> list[str]:
         (visitor,) = visitors
         if way == "dock":
-            await visitor.send("Dock", {"type": "run", "model": ALONE, "prompt": word(letters)})
+            await visitor.send("Dock", {"type": "run", "model": ALONE, "prompt": typed})
         elif way == "history":
             await visitor.send("BrowserHistory", {"search": search})
         else:
             try:
                 await visitor.open(search, PATIENCE)
-            except RuntimeError as refused:  # too long for a request line
-                return [str(refused)]
+            except NoPage as refused:
+                if not 400 <= refused.status < 500:
+                    raise
+                return [f"The server answered {refused.status} to the link."]
         await visitor.until(lambda: said(visitor) or visitor.last("Dock").get("result"), PATIENCE)
         return said(visitor)
 

@@ -7,9 +7,12 @@ import time
 from raw_visitor import PATIENCE, RawVisitor
 
 EVERY_S = 0.1
-BLOCKS, TABS = ("kda", "mla", "moe_router", "latent_moe", "lm_head"), ("params", "code", "overview")
-# no two near each other are equal: each writes the address, also when the server lets one overtake another
-CLICKS = [f"select={BLOCKS[n % 5]}&tab={TABS[n % 3]}" for n in range(15)]
+TABS = ("params", "code", "overview")
+
+
+def go(n: int) -> str:
+    """The n-th click, unlike all others, so that each writes the address once in whatever order they come."""
+    return f"tab={TABS[n % len(TABS)]}&token={n}"
 
 
 class ClickStream:
@@ -40,7 +43,7 @@ class ClickStream:
         for n in itertools.takewhile(lambda _: not self._ended, itertools.count()):
             await asyncio.sleep(max(start + n * EVERY_S - time.perf_counter(), 0))
             self._pressed.append(time.perf_counter())
-            await self._visitor.send("Shell", {"go": CLICKS[n % len(CLICKS)]})
+            await self._visitor.send("Shell", {"go": go(n)})
 
     async def _settled(self, timeout: float) -> None:
         try:

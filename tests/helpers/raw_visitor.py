@@ -27,6 +27,14 @@ CLIENTS = 1000  # requests at once
 PATIENCE = 60  # seconds
 
 
+class NoPage(Exception):
+    """The server answered a link with something else than the page."""
+
+    def __init__(self, status: int, body: str):
+        super().__init__(f"HTTP {status}: {body[-300:]}")
+        self.status = status
+
+
 class Refused(Exception):
     """A run that did not start or failed; the sentence that the page shows."""
 
@@ -79,14 +87,14 @@ class RawVisitor:
         self._news, self._accepted = asyncio.Event(), False
 
     async def open(self, query: str = "", timeout: float = PATIENCE) -> "RawVisitor":
-        """Load the page of a link such as "?view=lab" and connect. RuntimeError for any answer but a page."""
+        """Load the page of a link such as "?view=lab" and connect. NoPage for any other answer."""
         client = SimpleAsyncHTTPClient(force_instance=True, max_clients=CLIENTS)
         request = HTTPRequest(f"{self.address}/{query}", request_timeout=timeout, connect_timeout=timeout)
         page = await client.fetch(request, raise_error=False)
         client.close()
         body = (page.body or b"").decode(errors="replace")
         if (token := TOKEN.search(body)) is None:
-            raise RuntimeError(f"no page: HTTP {page.code} {page.reason}: {body[-300:]}")
+            raise NoPage(page.code, body)
         await asyncio.wait_for(self._connect(token[1], timeout), timeout)
         return self
 

@@ -126,11 +126,12 @@ class Watch:
         self._root, self._every_s = root, every_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
-        self.samples: list[tuple[float, float]] = []  # seconds since the begin, MB
+        self.start = 0.0  # time.perf_counter
+        self.samples: list[tuple[float, float]] = []  # seconds since the start, MB
         self.cpu_s = 0.0  # once the block has ended
 
     def __enter__(self) -> "Watch":
-        self._start, self._cpu_s = time.perf_counter(), cpu_s(self._root)
+        self.start, self._cpu_s = time.perf_counter(), cpu_s(self._root)
         self._look(tree(self._root))
         self._thread.start()
         return self
@@ -143,7 +144,7 @@ class Watch:
 
     @property
     def added_mb(self) -> float:
-        """How far the peak lies over what there was at the begin."""
+        """How far the peak lies over what there was at the start."""
         return max(mb for _, mb in self.samples) - self.samples[0][1]
 
     def _sample(self) -> None:
@@ -155,4 +156,4 @@ class Watch:
             self._look(processes)
 
     def _look(self, processes: list[int]) -> None:
-        self.samples.append((time.perf_counter() - self._start, memory_mb(processes)))
+        self.samples.append((time.perf_counter() - self.start, memory_mb(processes)))

@@ -4,6 +4,7 @@ import asyncio
 import re
 import statistics
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -51,8 +52,8 @@ class Felt:
             for times in (self.waits, self.lag)
         )
         cost = f"+{self.added_mb:.0f} MB, {self.cpu_s:.1f} CPU s in {self.wall_s:.1f} s"
-        answer = "said" if self.answered else "not answered; said"
-        return f"clicks {waits}; machine {lag}; {cost}; {answer} {self.said}"
+        said = f"{'' if self.answered else 'not answered, '}said {dict(Counter(self.said))}"
+        return f"clicks {waits}; machine {lag}; {cost}; {said}"
 
     def check(self) -> None:
         print(self)
@@ -95,7 +96,6 @@ async def play(server, script: abuse.Abuse) -> Felt:
     for visitor in (other, *visitors):
         visitor.close()
     wall_s = time.perf_counter() - start
-    sentences = list(dict.fromkeys(sentences))
     return Felt(clicks.waits, lag.waits, cost.added_mb, cost.cpu_s, wall_s, sentences, answered)
 
 

@@ -23,7 +23,7 @@ class Dock(Component):
 
     models = param.List([], doc="[name, label] of the models that run")
     examples = param.List([], doc="of each: name, href, view_title, caption")
-    samples = param.List([], doc="[name, label] of the sample images")
+    samples = param.List([list(item) for item in SAMPLES.items()], doc="[name, label] of the sample images")
     limits = param.Dict({"images": MOST, "bytes": MOST_BYTES}, doc="what one prompt takes, and one file")
     kept = param.List([], doc="what the server keeps of runs, a paragraph each")
     attachments = param.List([], doc="of each image: name, size, rows, note, thumb, large")
@@ -80,7 +80,6 @@ def dock(session: RunSession) -> Dock:
             for e in examples()
         ],
         kept=what_is_kept(*session.runner.what_is_kept),
-        samples=[list(item) for item in SAMPLES.items()],
         **_progress(session),
         **_result(session),
         **_attachments(session),

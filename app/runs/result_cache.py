@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_result import RunResult
@@ -54,8 +55,12 @@ class ResultCache:
 
     def images(self, spec: RunSpec) -> tuple[list[Upload], int]:
         """The images of a run that are still stored, and how many are not."""
-        files = [file for sha in spec.images if (file := self._store.image(sha))]
-        return [accept(*file) for file in files], len(spec.images) - len(files)
+        images = []
+        for sha in spec.images:
+            if file := self._store.image(sha):
+                with suppress(ValueError):  # the store is damaged there
+                    images.append(accept(*file))
+        return images, len(spec.images) - len(images)
 
     def register(self, spec: RunSpec, images: Sequence[Upload], owners: Collection[str] = ()) -> None:
         """From now on the id brings the run back, whether it comes to its end or not.

@@ -34,7 +34,7 @@ class Job:
     layer: int = 0  # layers done
     sampled: int = 0  # tokens sampled so far
     cancelled: bool = False
-    stored_spec: RunSpec | None = None  # the run that it is, once its id is known and stored
+    stored_spec: RunSpec | None = None  # the run that it is, once its id is known; kept unless `not_kept`
     owners: set[str] = field(default_factory=set)  # of the visitors who wait for it, hashed
     not_kept: str = ""  # why the store does not have it
     future: Future = field(default_factory=Future, repr=False)

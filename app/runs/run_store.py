@@ -127,7 +127,7 @@ class Store:
         query = """SELECT substr(spec, ?) FROM runs
                    WHERE id = ? AND ifnull(created, (SELECT since FROM dated)) >= ?"""
         rows = self._read(query, PAD + 1, run_id, self.bounds.before(self._clock()))
-        return RunSpec.read(rows[0][0].decode()) if rows else None
+        return self._spec(*rows[0], run_id) if rows else None
 
     def image(self, sha: str) -> tuple[str, bytes] | None:
         """Name and bytes of an image of a run, None when it is not kept or not kept any more."""
@@ -136,14 +136,15 @@ class Store:
 
     def runs(self) -> Iterator[StoredRun]:
         """Every run, the one that ran longest ago first."""
-        query = """SELECT n, substr(spec, ?), created, (SELECT ifnull(sum(bytes), 0)
+        query = """SELECT n, id, substr(spec, ?), created, (SELECT ifnull(sum(bytes), 0)
                      FROM run_images JOIN images USING (sha) WHERE run_id = id)
                    FROM runs WHERE n > ? ORDER BY n LIMIT ?"""
         last = 0
         while rows := self._read(query, PAD + 1, last, STEP):
-            for n, text, created, image_bytes in rows:
+            for n, run_id, text, created, image_bytes in rows:
                 last = n
-                yield StoredRun(RunSpec.read(text.decode()), created, image_bytes)
+                if spec := self._spec(text, run_id):
+                    yield StoredRun(spec, created, image_bytes)
 
     def __len__(self) -> int:
         return self._read("SELECT count(*) FROM runs")[0][0]
@@ -162,6 +163,14 @@ class Store:
         if not self.in_memory:
             with self._reading:
                 self._reader.close()
+
+    def _spec(self, text: bytes, run_id: str) -> RunSpec | None:
+        """The spec of a stored text, None when that is not the text of the run: SQLite has no checksums."""
+        with suppress(ValueError, TypeError, LookupError):
+            if (spec := RunSpec.read(text.decode())).id == run_id:
+                return spec
+        self._report(store_file.REASONS[sqlite3.SQLITE_CORRUPT])
+        return None
 
     @staticmethod
     def _own(db: sqlite3.Connection, run_id: str, owners: Collection[str]) -> None:

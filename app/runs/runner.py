@@ -108,10 +108,17 @@ class Runner:
 
     def _images(self, spec: RunSpec, visitor: int) -> list[Upload]:
         files = self._cache.image_files(spec)
-        uploads = [submit(READING, "The image", accept, *file, visitor=visitor).result() for file in files]
-        for upload in uploads:
+        images = []
+        for file in files:
+            try:
+                upload = submit(READING, "The image", accept, *file, visitor=visitor).result()
+            except Refused:
+                raise
+            except ValueError:  # the store is damaged there
+                continue
             held.add(upload)
-        return uploads
+            images.append(upload)
+        return images
 
     def own(self, run_id: str, owner: str, if_nobody: bool) -> None:
         """A run is this owner's too, or only if it is nobody's. StoreError when that cannot be written."""

@@ -22,7 +22,7 @@ class Dock(Component):
 
     models = param.List([], doc="[name, label] of the models that run")
     examples = param.List([], doc="of each: name, href, view_title, caption")
-    samples = param.List([], doc="[name, label] of the sample images")
+    samples = param.List([list(item) for item in SAMPLES.items()], doc="[name, label] of the sample images")
     limits = param.Dict(
         {"images": MOST, "bytes": MOST_BYTES, "piece": PIECE},
         doc="what one prompt takes, and one file; letters of base64 in one message",
@@ -85,7 +85,6 @@ def dock(session: RunSession) -> Dock:
             for e in examples()
         ],
         kept=what_is_kept(*session.runner.what_is_kept),
-        samples=[list(item) for item in SAMPLES.items()],
         **_progress(session),
         **_result(session),
         **_attachments(session),

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from k3scope.app.cli import main
+from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
 
@@ -147,3 +148,43 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path, capsys):
 def test_bounds_that_are_none_are_refused(capsys, argv):
     assert main(["serve", *argv]) == 2
     assert f"{argv[0]} {argv[1]}: expected" in capsys.readouterr().err
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """Stores that `serve` would have served with."""
+    from k3scope.app.page import server
+
+    stores = []
+    monkeypatch.setattr(server, "serve", lambda _options, store: stores.append(store))
+    return stores
+
+
+def test_serve_refuses_a_store_that_cannot_be_opened_in_one_sentence(tmp_path, served, capsys):
+    (tmp_path / "notes.txt").write_text("mine")
+    for path in (tmp_path, tmp_path / "notes.txt", tmp_path / "notes.txt" / "runs.sqlite"):
+        assert main(["serve", "--store", str(path)]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"k3scope: {path} cannot be the store of runs: ")
+        assert said.count("\n") == 1
+    assert served == []
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_serve_says_that_a_damaged_store_is_set_aside_and_goes_on(path, served, capsys):
+    path.write_bytes(path.read_bytes()[:8192] + b"\xa5" * 8192)
+    assert main(["serve", "--store", str(path), "--keep-days", "7"]) == 0
+    said = capsys.readouterr().err
+    assert f"k3scope: {path} was damaged" in said
+    assert "it is set aside as" in said
+    assert said.count("\n") == 1
+    assert len(served[0]) == 0
+    assert served[0].bounds == Retention(512, 7)
+
+
+def test_serve_keeps_runs_in_memory_when_asked_to(served, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["serve", "--store", "memory"]) == 0
+    assert served[0].in_memory
+    assert served[0].bounds == Retention(64)
+    assert list(tmp_path.iterdir()) == []

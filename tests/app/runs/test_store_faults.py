@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from k3scope.app.runs import store_file
+from k3scope.app.runs.result_cache import ResultCache
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store, StoreError
+from k3scope.app.runs.store_schema import PAD
+from k3scope.app.runs.uploads import sample
 
 SPEC = RunSpec("m", "w", "kept")
 BIG = bytes(range(256)) * 4096  # 1 MB
@@ -27,6 +30,7 @@ sys.stdin.read()
 """
 WRITE = """
 import sys
+from k3scope.app.runs.result_cache import ResultCache
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
 store = Store(sys.argv[1])
@@ -261,6 +265,27 @@ def test_damage_met_while_running_raises_only_what_is_ours(tmp_path, capsys):
         store.forget("me")
     assert list(store.runs()) == []
     assert "the file is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\xff", b"[]", b"{}", b'{"model":1', b"null", SPEC.canonical[:-1].encode()]
+)
+def test_a_text_that_is_not_that_of_the_run_is_as_if_it_were_not_there(tmp_path, damage, capsys):
+    path = kept(tmp_path / "runs.sqlite")
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("UPDATE runs SET spec = ?", (bytes(PAD) + damage,))
+    store = Store(path)
+    assert store.get(SPEC.id) is None
+    assert list(store.runs()) == []
+    assert "the file is damaged" in capsys.readouterr().err
+
+
+def test_an_image_that_is_damaged_is_lost():
+    store = Store()
+    ring, spec = sample("ring"), RunSpec("m", "w", "x", ("a", "b"))
+    store.put(spec, {"a": ("ring", ring.data), "b": ("ring", b"\xa5" * 99)})
+    images, lost = ResultCache(store).images(spec)
+    assert ([image.data for image in images], lost) == ([ring.data], 1)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ one the earliest learned pair of neighbours is merged first, until none is left.
 import json
 import re
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from k3scope.model.tokenizers.tokenizer import Tokenizer
 
 # every character is in exactly one pre-token, so any string round-trips
 SPLIT = re.compile(r"\d| ?[^\W\d_]+|\n+| +(?! [^\W\d_])|[^\S\n ]|_+| ?[^\w\s]+", re.UNICODE)
+
+CACHED, LONGEST_CACHED = 16384, 32  # pre-tokens, and characters of one: 20 MB at most
+GONE = -1  # in the place of an id that was merged into the one before it
 
 
 class BpeTokenizer(Tokenizer):
@@ -27,7 +31,7 @@ class BpeTokenizer(Tokenizer):
             self._raw.append(self._raw[a] + self._raw[b])
         self.specials = {name: len(self._raw) + i for i, name in enumerate(specials)}
         self.vocab = len(self._raw) + len(specials)
-        self._merged = lru_cache(65536)(self._merge)
+        self._cached = lru_cache(CACHED)(self._merge)
 
     @classmethod
     def load(cls, path: str | Path) -> "BpeTokenizer":
@@ -43,21 +47,33 @@ class BpeTokenizer(Tokenizer):
         Path(path).write_text(f'{{"specials": {json.dumps(list(self.specials))},\n"merges": [\n{pairs}]}}\n')
 
     def plain(self, text: str) -> list[int]:
-        return [i for pretoken in SPLIT.findall(text) for i in self._merged(pretoken)]
+        merge = self._merge, self._cached  # by whether a pre-token is short
+        return [i for part in SPLIT.findall(text) for i in merge[len(part) <= LONGEST_CACHED](part)]
 
     def raw(self, i: int) -> bytes:
         return self._raw[i]
 
     def _merge(self, pretoken: str) -> tuple[int, ...]:
+        """Ids of a pre-token: O(n log n) in its bytes.
+
+        A pair is learned after its parts, so whatever a merge makes comes later than that merge: the heap
+        gives the pairs in the order of their rank, and equal ones from left to right.
+        """
         ids = list(pretoken.encode("utf-8", "surrogatepass"))
-        while len(ids) > 1:
-            first = min(self._rank.get(pair, self.vocab) for pair in pairwise(ids))
-            if first == self.vocab:
-                break
-            merged, i = [], 0
-            while i < len(ids):
-                together = i + 1 < len(ids) and self._rank.get((ids[i], ids[i + 1])) == first
-                merged.append(first if together else ids[i])
-                i += 2 if together else 1
-            ids = merged
-        return tuple(ids)
+        after, before = list(range(1, len(ids) + 1)), list(range(-1, len(ids) - 1))
+        heap = [(self._rank[pair], at) for at, pair in enumerate(pairwise(ids)) if pair in self._rank]
+        heapify(heap)
+        while heap:
+            rank, at = heappop(heap)
+            right = after[at]
+            if right == len(ids) or self._rank.get((ids[at], ids[right])) != rank:
+                continue  # one of the two was merged meanwhile
+            ids[at], ids[right], after[at] = rank, GONE, after[right]
+            if after[at] < len(ids):
+                before[after[at]] = at
+            for left in (before[at], at):
+                if left >= 0 and after[left] < len(ids):
+                    made = self._rank.get((ids[left], ids[after[left]]))
+                    if made is not None:
+                        heappush(heap, (made, left))
+        return tuple(i for i in ids if i != GONE)

@@ -16,7 +16,9 @@ from k3scope.model.vision.tower import Images
 from k3scope.model.vision.vision_config import VisionConfig
 
 MOST_PATCHES = 65536  # of one image; larger ones are scaled down
-MOST_PIXELS = 100_000_000  # refused before decoding: a small file can claim a huge image
+# Refused before decoding: a small file can claim a huge image. The tower reads 12.8 million pixels at most.
+MOST_PIXELS = 25 * 2**20
+LONGEST_SIDE = 20_000
 SQUARE, LIGHT, DARK = 8, 255, 180  # the chessboard behind transparent pixels
 ImageSource = Image.Image | np.ndarray | str | Path | bytes
 
@@ -47,6 +49,8 @@ def read(source: ImageSource, formats: Sequence[str] | None = None) -> Image.Ima
         raise ValueError(f"{name}: more than {MOST_PIXELS:,} pixels") from None
     except (OSError, SyntaxError, struct.error) as error:
         raise ValueError(f"{name}: broken image ({error})") from None
+    except MemoryError:
+        raise ValueError(f"{name}: it takes more memory than there is for it") from None
     return image
 
 
@@ -138,3 +142,5 @@ def _check_size(image: Image.Image) -> None:
         raise ValueError(f"an image of {width} x {height} pixels; expected at least one")
     if width * height > MOST_PIXELS:
         raise ValueError(f"an image of {width} x {height} pixels; at most {MOST_PIXELS:,} are read")
+    if max(width, height) > LONGEST_SIDE:
+        raise ValueError(f"an image of {width} x {height} pixels; a side has at most {LONGEST_SIDE:,}")

@@ -1,4 +1,6 @@
 import random
+import time
+from itertools import pairwise
 
 import pytest
 
@@ -92,3 +94,33 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path):
     (tmp_path / "t.json").write_text("{}")
     with pytest.raises(ValueError, match="merges"):
         BpeTokenizer.load(tmp_path / "t.json")
+
+
+def plainly_merged(bpe, pretoken):
+    """By definition: the earliest learned pair first, in all its places from left to right, and again."""
+    rank = {pair: 256 + i for i, pair in enumerate(bpe.merges)}
+    ids = list(pretoken.encode("utf-8", "surrogatepass"))
+    while pairs := [rank[pair] for pair in pairwise(ids) if pair in rank]:
+        first, merged = min(pairs), []
+        while ids:
+            both = len(ids) > 1 and rank.get((ids[0], ids[1])) == first
+            merged.append(first if both else ids[0])
+            ids = ids[1 + both :]
+        ids = merged
+    return tuple(ids)
+
+
+def test_merging_gives_what_its_definition_gives(bpe):
+    r = random.Random(3)
+    words = ["".join(r.choices("aehlnorst ", k=r.randrange(1, 120))) for _ in range(300)]
+    for word in [*words, *strings(300, seed=4), "a" * 99, "ab" * 50, "the" * 40]:
+        assert bpe._merge(word) == plainly_merged(bpe, word), word
+
+
+def test_a_word_of_60000_letters_is_read_in_a_moment_and_not_cached(bpe):
+    word = "".join(random.Random(5).choices("abcdefghijklmnopqrstuvwxyz", k=60_000))
+    cached, start = bpe._cached.cache_info().currsize, time.process_time()
+    ids = bpe.encode(word)
+    assert time.process_time() - start < 1.5  # 0.15 s on a quiet machine; merging pair by pair took 19 s
+    assert bpe.decode(ids) == word
+    assert bpe._cached.cache_info().currsize == cached

@@ -135,6 +135,12 @@ def test_a_huge_image_is_refused_before_it_is_decoded(monkeypatch):
         read(png(noise(51, 60)))
 
 
+def test_a_side_is_bounded_too():
+    with pytest.raises(ValueError, match="20001 x 1 pixels; a side has at most 20,000"):
+        read(png(np.zeros((1, 20_001, 3), np.uint8)))
+    assert read(png(np.zeros((1, 20_000, 3), np.uint8))).size == (20_000, 1)
+
+
 def test_no_images_and_wrong_clips_are_refused():
     with pytest.raises(ValueError, match="there are no images"):
         prepare([], VIT)

@@ -3,8 +3,6 @@
 The first is text, the same for everybody with that link; the second joins it.
 """
 
-from functools import lru_cache
-
 import panel as pn
 
 from k3scope.app import models
@@ -17,6 +15,7 @@ from k3scope.app.page.history import AddressBar
 from k3scope.app.page.inspector.inspector import TABS, inspector
 from k3scope.app.page.kit import templates, theme
 from k3scope.app.page.kit.shell import Shell
+from k3scope.app.page.kit.text_cache import text_cache
 from k3scope.app.page.sheets.compare_sheet import CompareView
 from k3scope.app.page.sheets.cost_sheet import CostView
 from k3scope.app.page.sheets.ledger_sheet import ledger
@@ -44,8 +43,8 @@ def visit(search: str) -> tuple[State, AddressBar]:
     return state, AddressBar(state, link_targets(), search)
 
 
-# one text serves every visitor with that link; links are endless, so only the latest are stored
-@lru_cache(maxsize=64)
+# one text serves every visitor with that link
+@text_cache(megabytes=48)
 def opening_html(search: str) -> str:
     """The page of a link down to where the session's half begins: diagram, details, the open sheet."""
     state, _ = visit(search)

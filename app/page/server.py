@@ -1,6 +1,7 @@
 """The web server: a page per visitor over models that all visitors share."""
 
 import asyncio
+import gc
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,9 +49,13 @@ class PageHandler(DocHandler):
     async def get_session(self):
         search = f"?{self.request.query}" if self.request.query else ""
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.write(await asyncio.to_thread(page.opening_html, search))
+        self.write(await threads.open(partial(page.opening_html, search)))
         await self.flush()
-        return await panel_patches.on_thread(super().get_session)
+        # Panel builds the models of a page in one go, a tenth of a second in which nobody would be answered
+        make = super().get_session
+        session = await threads.open(lambda: asyncio.run(make()))
+        panel_patches.hand_over(session.document)
+        return session
 
 
 def open_session(runner: Runner, sessions: WeakSet) -> pn.Template:
@@ -123,6 +128,8 @@ def warm_up() -> None:
         scene("kimi-k3", layer=layer)
     index("kimi-k3")
     page.opening_html("")
+    gc.collect()
+    gc.freeze()  # what is there now stays: a collection that looks through it takes a third of a second
 
 
 def allowed_origins(origins: Sequence[str], port: int) -> list[str] | None:

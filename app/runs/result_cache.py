@@ -4,6 +4,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 
+from torch import Tensor
+
 from k3scope.app.runs.retention import Retention
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
@@ -12,8 +14,9 @@ from k3scope.app.runs.uploads import Upload
 from k3scope.model.runs.run import Run
 
 RESULTS = 48  # in memory, about 1 MB each at most
-# Tokens of the passes that are kept with all points, 65 KB each: two of the longest prompts can be compared.
-FULL_RUN_TOKENS = 4096
+# Of the passes that are kept with all points, 65 KB a token in our small models: two of the longest prompts,
+# 2,048 tokens, can be compared.
+FULL_RUN_BYTES = 272 * 2**20
 
 
 class ResultCache:
@@ -23,6 +26,7 @@ class ResultCache:
         self._store = store
         self._results: OrderedDict[str, RunResult] = OrderedDict()
         self._full_runs: OrderedDict[str, Run] = OrderedDict()
+        self._full_run_bytes: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def result(self, run_id: str) -> RunResult | None:
@@ -91,9 +95,18 @@ class ResultCache:
 
     def add(self, result: RunResult, full_run: Run) -> None:
         """Keep what came out; the oldest results and passes go first."""
+        size = held_bytes(full_run)
         with self._lock:
             self._results[result.id], self._full_runs[result.id] = result, full_run
+            self._full_run_bytes[result.id] = size
             while len(self._results) > RESULTS:
                 self._results.popitem(last=False)
-            while sum(run.length for run in self._full_runs.values()) > FULL_RUN_TOKENS:
+            while sum(self._full_run_bytes[run_id] for run_id in self._full_runs) > FULL_RUN_BYTES:
                 self._full_runs.popitem(last=False)
+            self._full_run_bytes = {run_id: self._full_run_bytes[run_id] for run_id in self._full_runs}
+
+
+def held_bytes(run: Run) -> int:
+    """What the recorded values of a pass take; two that share their memory count once."""
+    tensors = [value for value in run.values.values() if isinstance(value, Tensor)]
+    return sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values())

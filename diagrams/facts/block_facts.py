@@ -18,6 +18,7 @@ from k3scope.model.kimi_k3 import KimiK3
 
 # what concrete shapes are shown for: batch, length, and one image of N patches that becomes M rows
 STEP = Step()
+MOST_BLOCKS = 4096  # blocks in one layer or in all that are described at a time
 EXAMPLE = STEP.sizes | {"N": 64, "M": 16}
 LINEAR_SIZES = {
     "also": "config.json of Kimi-Linear-48B-A3B-Instruct as at least five repositories quote it",
@@ -113,9 +114,12 @@ class Facts:
         """A block in all its instances, or its instance in one layer. ValueError for an unknown block."""
         if layer is not None and layer not in self.block(block_id).layers:
             layer = None
-        if (block_id, layer) not in self._blocks:
-            self._blocks[block_id, layer] = self._describe(block_id, layer)
-        return self._blocks[block_id, layer]
+        facts = self._blocks.get((block_id, layer))  # once: another thread may clear it
+        if facts is None:
+            if len(self._blocks) >= MOST_BLOCKS:
+                self._blocks.clear()
+            facts = self._blocks[block_id, layer] = self._describe(block_id, layer)
+        return facts
 
     def own(self, block_id: str, layer: int | None = None) -> list[str]:
         """Parameters of a block and of all inside it, by full path."""

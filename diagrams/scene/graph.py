@@ -41,11 +41,12 @@ def template(
     """The drawing without the texts of its layer: the same object for all layers that look the same."""
     facts = _facts(model)
     key = view, opened, None if layer is None else stack.representative(facts.config, layer), step
-    if key not in facts.drawings:
+    drawing = facts.drawings.get(key)  # once: another thread may clear it
+    if drawing is None:
         if len(facts.drawings) >= MAX_DRAWINGS:
             facts.drawings.clear()
-        facts.drawings[key] = layout(graph(facts, *_shown(facts, *key[:3]), *key[2:]))
-    return facts.drawings[key]
+        drawing = facts.drawings[key] = layout(graph(facts, *_shown(facts, *key[:3]), *key[2:]))
+    return drawing
 
 
 def layer_texts(model: str | Facts, layer: int | None) -> dict[str, dict[str, str]]:

@@ -1,7 +1,5 @@
 """The inspector: what a block is, what it has, the code that runs; the model itself when none is selected."""
 
-from functools import cache, lru_cache
-
 from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -13,6 +11,7 @@ from k3scope.app.models import title
 from k3scope.app.page.kit.markdown import with_formulas
 from k3scope.app.page.kit.shell import Shell
 from k3scope.app.page.kit.templates import render
+from k3scope.app.page.kit.text_cache import text_cache
 from k3scope.diagrams.facts import provenance, stack, symbols
 from k3scope.diagrams.facts.block_facts import STEP, Facts
 from k3scope.diagrams.facts.derivation import derivation
@@ -51,7 +50,7 @@ def _title(model: str, block: BlockFacts, layer: int | None) -> str:
     return block.title
 
 
-@lru_cache(maxsize=1024)
+@text_cache(megabytes=16)
 def subject(model: str, select: str, layer: int | None = None) -> str:
     """Head of the inspector: kind, title, count."""
     facts, block = Facts.of(model), _block(model, select, layer)
@@ -75,7 +74,7 @@ def part(model: str, select: str, layer: int | None, name: str, step: Step) -> s
     return render("block_part.html", kind=kind, part=chosen, step=step) if kind else ""
 
 
-@lru_cache(maxsize=1024)
+@text_cache(megabytes=16)
 def overview(
     model: str,
     select: str,
@@ -134,7 +133,7 @@ def _names_in_code(facts: Facts, block: BlockFacts) -> tuple[str, ...]:
     return symbols.names_in(text, tuple(dict.fromkeys(names)))
 
 
-@lru_cache(maxsize=1024)
+@text_cache(megabytes=16)
 def parameters(model: str, select: str, layer: int | None = None) -> str:
     facts, block = Facts.of(model), _block(model, select, layer)
     children = facts.view.children(None if block.id == ROOT_BLOCK else block.id) if block.group else []
@@ -153,7 +152,7 @@ def parameters(model: str, select: str, layer: int | None = None) -> str:
     )
 
 
-@cache
+@text_cache(megabytes=32)
 def code(model: str, select: str, layer: int | None = None) -> str:
     block = _block(model, select, layer)
     facts = Facts.of(model)

@@ -19,12 +19,14 @@ from panel.io.state import set_curdoc
 from k3scope.app.page.kit import panel_patches
 
 THREADS = 4  # that work for visitors at once
+OPENING = 2  # that open pages: who works already comes before who comes
 
 
 class PageThreads:
     """The threads that answer messages; `resize` before the first one comes."""
 
     def __init__(self):
+        self._opening = ThreadPoolExecutor(OPENING, "opening")
         self.resize(THREADS)
 
     def resize(self, count: int) -> None:
@@ -32,8 +34,15 @@ class PageThreads:
 
     async def run(self, act: Callable[[], object]) -> object:
         """What `act` gives, with the context variables of the caller."""
+        return await self._run(self._executor, act)
+
+    async def open(self, act: Callable[[], object]) -> object:
+        """The same on a thread that opens pages."""
+        return await self._run(self._opening, act)
+
+    async def _run(self, executor: ThreadPoolExecutor, act: Callable[[], object]) -> object:
         context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._executor, context.run, act)
+        return await asyncio.get_running_loop().run_in_executor(executor, context.run, act)
 
 
 threads = PageThreads()

@@ -4,16 +4,14 @@ Each private name below has no public counterpart. They are checked when the pag
 version of Panel or Bokeh says what is missing instead of losing changes in silence.
 """
 
-import asyncio
 import threading
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import bokeh
 import panel
 from bokeh.document import Document
 from bokeh.server import urls
-from bokeh.server.session import ServerSession
 from panel.io import document as panel_document
 
 TESTED = {"panel": "1.9", "bokeh": "3.9"}
@@ -69,14 +67,9 @@ def run_as_owner(document: Document, action: Callable[[], None]) -> None:
         owners[document] = before
 
 
-async def on_thread(session: Callable[[], Awaitable[ServerSession]]) -> ServerSession:
-    """Make a session on a thread of its own; afterwards its document belongs to the calling thread.
-
-    Panel builds the models of a page in one go, a tenth of a second in which nobody would be answered.
-    """
-    made = await asyncio.to_thread(lambda: asyncio.run(session()))
-    panel.state._thread_id_[made.document] = threading.get_ident()
-    return made
+def hand_over(document: Document) -> None:
+    """From now on the document belongs to the calling thread, whichever has made it."""
+    panel.state._thread_id_[document] = threading.get_ident()
 
 
 def serve_pages_with(handler: type) -> None:

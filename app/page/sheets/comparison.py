@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from k3scope.app.models import title
 from k3scope.app.page.kit.templates import render
+from k3scope.app.page.kit.text_cache import text_cache
 from k3scope.diagrams.cost import compare_models
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.scene import side_by_side
@@ -31,7 +32,7 @@ class Other:
         return self.name if self.config else title(self.name)
 
 
-@lru_cache(maxsize=32)
+@text_cache(megabytes=16)
 def text(model: str, other: Other) -> str:
     """Everything below the controls, as HTML. ValueError for a config.json that is none."""
     a, b = Facts.of(model), other.facts()

@@ -12,6 +12,7 @@ from k3scope.app.models import title
 from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
 from k3scope.app.page.kit.templates import render
+from k3scope.app.page.kit.text_cache import text_cache
 from k3scope.app.page.sheets.curves import CONTEXTS, Curve, CurveMark, chart
 from k3scope.diagrams.cost import roofline
 from k3scope.diagrams.cost.breakdown import cost_parts, operations, readings, seconds
@@ -75,7 +76,7 @@ def choices() -> dict[str, list[tuple[str, str]]]:
     return texts | {"device": [(key, device.name) for key, device in cost_point.DEVICE_BY_NAME.items()]}
 
 
-@lru_cache(maxsize=256)
+@text_cache(megabytes=16)
 def results(model: str, text: str) -> str:
     """Everything below the controls."""
     facts, chosen = Facts.of(model), cost_point.parse(text)

@@ -1,4 +1,4 @@
-"""What a process of the pool does for many visitors: turns, bounds, cancel, and what is said when it stops."""
+"""What a process of the pool does for many visitors: turns, bounds, cancel, and what is said at its end."""
 
 import multiprocessing
 import os

@@ -59,7 +59,7 @@ def test_ten_visitors_at_once_see_only_their_own_runs(runner):
 @pytest.mark.slow
 def test_a_hundred_runs_leave_memory_and_hooks_as_they_were(runner, monkeypatch):
     monkeypatch.setattr("k3scope.app.runs.result_cache.RESULTS", 8)
-    monkeypatch.setattr("k3scope.app.runs.result_cache.FULL_RUN_TOKENS", 8 * 16)
+    monkeypatch.setattr("k3scope.app.runs.result_cache.FULL_RUN_BYTES", 8 * 2**20)
     for n in range(20):  # more than are remembered, so that what is kept is at its most
         runner.submit("k3-random", f"1{n:015}").future.result(60)
     gc.collect()

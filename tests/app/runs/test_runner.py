@@ -259,9 +259,11 @@ def test_a_change_that_makes_nan_names_the_block(runner):
 
 
 def test_only_the_latest_passes_are_kept_whole_and_an_older_one_runs_again(monkeypatch):
-    monkeypatch.setattr(result_cache, "FULL_RUN_TOKENS", 10)
     runner = Runner()
     first = wait(runner.submit("k3-random", "123456"))
+    size = result_cache.held_bytes(runner.full_run(first.id))
+    assert size > 6 * 60_000  # 65 KB a token
+    monkeypatch.setattr(result_cache, "FULL_RUN_BYTES", 3 * size // 2)
     wait(runner.submit("k3-random", "654321"))
     assert runner.full_run(first.id) is None
     assert runner.result(first.id) is first

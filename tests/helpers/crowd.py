@@ -19,7 +19,7 @@ PAUSES_S = {"browse": (1, 3), "run": (3, 9), "generate": (4, 12)}  # between two
 ARRIVE_S = 0.25  # between two visitors at the beginning
 GENERATED = (4, 16)  # tokens
 WORDS = ["Once", "upon", "a", "time", "there", "was", "little", "fox", "who", "said", "moon", "far", "two"]
-BLOCKS = ["kda", "latent_moe", "mla", "lm_head", "embedding", "attn_mix", "kda_decay", "moe_router"]
+BLOCKS = ["kda", "latent_moe", "mla", "lm_head", "token_embedding", "attn_mix", "kda_decay", "moe_router"]
 # what browsers click is a closed set: what the server caches of it is soon there, and growth is none of it
 CLICKS = {
     "select": BLOCKS,
@@ -68,11 +68,12 @@ class Crowd:
         await asyncio.sleep(number * ARRIVE_S)
         visit = number
         while time.perf_counter() < self._end:
-            visitor = RawVisitor(self._address)
+            visitor, kind = RawVisitor(self._address), PATTERN[visit % len(PATTERN)]
             try:
-                await self._visit(visitor, PATTERN[visit % len(PATTERN)], chance)
+                await self._visit(visitor, kind, chance)
             except Exception as error:  # whatever it is, it is what this visitor met
-                self.journal.errors.append(f"{type(error).__name__}: {error}")
+                address = visitor.last("BrowserHistory").get("entry", {}).get("search")
+                self.journal.errors.append(f"{kind} at {address}: {type(error).__name__}: {error}")
             self.journal.errors += visitor.errors
             visitor.close()
             visit += 1

@@ -35,6 +35,7 @@ VISITORS = (1, 10, 30, 100, 200)
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "worst": 1.0}
 FAILED = re.compile(r"^(?:ERROR|CRITICAL|Traceback).*", re.M)
 SOAKING = 8  # visitors of a soak
+SHORT_STAYS_S = (8, 20)  # of each visit of a soak
 SETTLE_S = 60  # sessions of the first visitors have ended by then, and the caches are full
 
 
@@ -86,7 +87,7 @@ async def soak_crowd(crowd: Crowd, address: str, seconds: float) -> None:
 def soak(seconds: float, visitors: int = SOAKING) -> dict:
     """Visitors who come and go: memory over time, and what was slow or wrong after the settling."""
     with own_server() as server, MachineLag() as lag, Watch(server.process.pid, every_s=1) as cost:
-        crowd = Crowd(server.address, visitors)
+        crowd = Crowd(server.address, visitors, SHORT_STAYS_S)
         asyncio.run(soak_crowd(crowd, server.address, seconds))
         failed = FAILED.findall(server.log)
     began = crowd.journal.begin - cost.start

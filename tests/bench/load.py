@@ -48,9 +48,9 @@ def own_server() -> Iterator[Server]:
 def measure(visitors: int, seconds: float) -> dict:
     """One row: a server of its own, so that no size has caches that another one filled."""
     with own_server() as server, MachineLag() as lag, Watch(server.process.pid) as cost:
-        crowd, start = Crowd(server.address, visitors), time.perf_counter()
+        crowd, start, own_s = Crowd(server.address, visitors), time.perf_counter(), time.process_time()
         asyncio.run(crowd.stay(seconds))
-        wall_s = time.perf_counter() - start
+        wall_s, own_s = time.perf_counter() - start, time.process_time() - own_s
         failed = FAILED.findall(server.log)
     journal = crowd.journal
     row = {"visitors": visitors, "seconds": round(wall_s, 1)}
@@ -61,6 +61,7 @@ def measure(visitors: int, seconds: float) -> dict:
     idle_mb = cost.samples[0][1]
     row |= {"idle MB": round(idle_mb), "peak MB": round(idle_mb + cost.added_mb)}
     row |= {"CPU s": round(cost.cpu_s, 1), "cores": round(cost.cpu_s / wall_s, 2)}
+    row |= {"cores of the visitors": round(own_s / wall_s, 2)}  # near 1 it is they who are slow
     row |= {"refused": len(journal.refused), "errors": len(journal.errors) + len(failed)}
     row |= {"sentences": sorted({*journal.refused})[:5], "problems": sorted({*journal.errors, *failed})[:5]}
     return row | {

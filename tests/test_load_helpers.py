@@ -32,8 +32,8 @@ def test_the_memory_of_a_tree_counts_its_children():
 
 def test_a_machine_that_does_nothing_else_is_hardly_late():
     with MachineLag() as lag:
-        time.sleep(0.5)
-    assert len(lag.waits) > 5
+        time.sleep(1)
+    assert len(lag.waits) > 3
     assert min(lag.waits) >= 0
 
 

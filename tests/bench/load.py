@@ -35,6 +35,7 @@ VISITORS = (1, 10, 30, 100, 200)
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "worst": 1.0}
 FAILED = re.compile(r"^(?:ERROR|CRITICAL|Traceback).*", re.M)
 SOAKING = 8  # visitors of a soak
+SHORT_STAYS_S = (8, 20)  # of each visit of a soak
 SETTLE_S = 60  # sessions of the first visitors have ended by then, and the caches are full
 
 
@@ -47,9 +48,9 @@ def own_server() -> Iterator[Server]:
 def measure(visitors: int, seconds: float) -> dict:
     """One row: a server of its own, so that no size has caches that another one filled."""
     with own_server() as server, MachineLag() as lag, Watch(server.process.pid) as cost:
-        crowd, start = Crowd(server.address, visitors), time.perf_counter()
+        crowd, start, own_s = Crowd(server.address, visitors), time.perf_counter(), time.process_time()
         asyncio.run(crowd.stay(seconds))
-        wall_s = time.perf_counter() - start
+        wall_s, own_s = time.perf_counter() - start, time.process_time() - own_s
         failed = FAILED.findall(server.log)
     journal = crowd.journal
     row = {"visitors": visitors, "seconds": round(wall_s, 1)}
@@ -60,6 +61,7 @@ def measure(visitors: int, seconds: float) -> dict:
     idle_mb = cost.samples[0][1]
     row |= {"idle MB": round(idle_mb), "peak MB": round(idle_mb + cost.added_mb)}
     row |= {"CPU s": round(cost.cpu_s, 1), "cores": round(cost.cpu_s / wall_s, 2)}
+    row |= {"cores of the visitors": round(own_s / wall_s, 2)}  # near 1 it is they who are slow
     row |= {"refused": len(journal.refused), "errors": len(journal.errors) + len(failed)}
     row |= {"sentences": sorted({*journal.refused})[:5], "problems": sorted({*journal.errors, *failed})[:5]}
     return row | {
@@ -86,7 +88,7 @@ async def soak_crowd(crowd: Crowd, address: str, seconds: float) -> None:
 def soak(seconds: float, visitors: int = SOAKING) -> dict:
     """Visitors who come and go: memory over time, and what was slow or wrong after the settling."""
     with own_server() as server, MachineLag() as lag, Watch(server.process.pid, every_s=1) as cost:
-        crowd = Crowd(server.address, visitors)
+        crowd = Crowd(server.address, visitors, SHORT_STAYS_S)
         asyncio.run(soak_crowd(crowd, server.address, seconds))
         failed = FAILED.findall(server.log)
     began = crowd.journal.begin - cost.start

@@ -125,8 +125,8 @@ def page(found: dict, soak: dict | None) -> str:
         f"From {rows[0]['visitors']} to {rows[-1]['visitors']} visitors on {machine['cores']} cores of "
         f"{machine['cpu']} ({machine['date']}), which the visitors' own program shares. Of ten visitors six "
         "browse (a click every 1 to 3 s), three run prompts of 1 to 40 words (every 3 to 9 s), and one "
-        "generates 4 to 16 tokens (every 4 to 12 s); each stays 8 to 20 s, and another one comes. A process "
-        f"that only slept was late by {late * 1000:.1f} ms at most (p95) in the same time.",
+        "generates 4 to 16 tokens (every 4 to 12 s); each stays 20 to 60 s, and another one comes. 10 ms "
+        f"of work of another process took {late * 1000:.0f} ms longer (p95, at most) in the same time.",
         "![Seconds that a click, a run, a first token and the page take, by visitors](load.svg)",
         table(rows),
         "Memory is the proportional set size of all processes of the server. `cores` is CPU seconds for each "

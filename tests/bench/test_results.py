@@ -1,4 +1,4 @@
-"""What the README shows of the benchmarks is what their results files hold."""
+"""What README and docs show of the benchmarks is what their results files hold."""
 
 import json
 from importlib import import_module
@@ -36,3 +36,19 @@ def test_every_case_has_our_paths_and_peers_that_agree_with_float64(rows, case):
     assert len(found) >= 4
     assert all(row["cpu_ms"] > 0 and row["rel_error"] < 1e-5 for row in found.values())
     assert found["cpp"]["cpu_ms"] == min(row["cpu_ms"] for row in found.values())
+
+
+def test_the_page_on_load_follows_from_its_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(RESULTS.parent))
+    documents = import_module("load_report").documents()
+    assert {path.name for path in documents} >= {"load.md", "load.svg"}
+    assert {path.name for path, text in documents.items() if path.read_text() != text} == set()
+
+
+def test_the_load_begins_with_one_visitor_and_more_have_every_act():
+    first, *rows = json.loads((RESULTS / "load.json").read_text())["rows"]
+    assert first["visitors"] == 1
+    assert rows
+    for row in rows:
+        for act in ("open", "click", "run", "first token"):
+            assert 0 < row[f"{act} p50 s"] <= row[f"{act} p95 s"] <= row[f"{act} worst s"]

@@ -7,7 +7,8 @@ import pytest
 
 SECONDS = 120
 GROWTH = 0.05
-FROZEN_S = 1.0  # over the worst that a process which only sleeps was late by in the same time
+# over twice what the machine was late by in the same time: a click takes a turn of the server and one of ours
+FROZEN_S = 1.0
 
 
 @pytest.mark.sweep
@@ -19,5 +20,5 @@ def test_two_minutes_of_visitors_leave_the_server_as_it_was(monkeypatch):
     assert found["problems"] == []
     assert found["refused"] == []
     assert found["clicks"] > 30, figures
-    assert found["worst click s"] < FROZEN_S + found["machine late worst s"], figures
+    assert found["worst click s"] < FROZEN_S + 2 * found["machine late worst s"], figures
     assert found["growth"] < GROWTH, figures

@@ -14,12 +14,12 @@ from k3scope.app.link.fields import FIELDS
 MODEL = "k3-tiny"
 # of ten visitors; each comes back as the next kind, so that one alone is every kind in turn
 PATTERN = ["browse", "run", "browse", "generate", "browse", "run", "browse", "browse", "run", "browse"]
-STAYS_S = (8, 20)  # seconds of a visit
+STAYS_S = (20, 60)  # seconds of a visit, once the page is there
 PAUSES_S = {"browse": (1, 3), "run": (3, 9), "generate": (4, 12)}  # between two acts
-ARRIVE_S = 0.25  # between two visitors at the beginning
+ARRIVE_S = 0.5  # between two visitors at the beginning
 GENERATED = (4, 16)  # tokens
 WORDS = ["Once", "upon", "a", "time", "there", "was", "little", "fox", "who", "said", "moon", "far", "two"]
-BLOCKS = ["kda", "latent_moe", "mla", "lm_head", "embedding", "attn_mix", "kda_decay", "moe_router"]
+BLOCKS = ["kda", "latent_moe", "mla", "lm_head", "token_embedding", "attn_mix", "kda_decay", "moe_router"]
 # what browsers click is a closed set: what the server caches of it is soon there, and growth is none of it
 CLICKS = {
     "select": BLOCKS,
@@ -53,8 +53,8 @@ class Journal:
 class Crowd:
     """So many visitors for some time: `await Crowd(address, 30).stay(60)`, then its `journal`."""
 
-    def __init__(self, address: str, visitors: int, seed: int = 0):
-        self._address, self._count, self._seed = address, visitors, seed
+    def __init__(self, address: str, visitors: int, stays_s: tuple[float, float] = STAYS_S):
+        self._address, self._count, self._stays_s = address, visitors, stays_s
         self.journal = Journal()
 
     async def stay(self, seconds: float) -> None:
@@ -64,24 +64,25 @@ class Crowd:
         await asyncio.gather(*map(self._come_and_go, range(self._count)))
 
     async def _come_and_go(self, number: int) -> None:
-        chance = random.Random(f"{self._seed} {number}")
+        chance = random.Random(number)
         await asyncio.sleep(number * ARRIVE_S)
         visit = number
         while time.perf_counter() < self._end:
-            visitor = RawVisitor(self._address)
+            visitor, kind = RawVisitor(self._address), PATTERN[visit % len(PATTERN)]
             try:
-                await self._visit(visitor, PATTERN[visit % len(PATTERN)], chance)
+                await self._visit(visitor, kind, chance)
             except Exception as error:  # whatever it is, it is what this visitor met
-                self.journal.errors.append(f"{type(error).__name__}: {error}")
+                address = visitor.last("BrowserHistory").get("entry", {}).get("search")
+                self.journal.errors.append(f"{kind} at {address}: {type(error).__name__}: {error}")
             self.journal.errors += visitor.errors
             visitor.close()
             visit += 1
 
     async def _visit(self, visitor: RawVisitor, kind: str, chance: random.Random) -> None:
-        end = min(time.perf_counter() + chance.uniform(*STAYS_S), self._end)
         start = time.perf_counter()
         await visitor.open("" if kind == "browse" else f"?view=lab&with={MODEL}", PATIENCE)
         self.journal.note("open", time.perf_counter() - start)
+        end = min(time.perf_counter() + chance.uniform(*self._stays_s), self._end)
         if kind == "generate":
             await self._run(visitor, chance)
         while time.perf_counter() < end:

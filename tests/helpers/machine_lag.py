@@ -1,6 +1,6 @@
-"""What the machine itself is late by: a process that only sleeps, and how late it wakes.
+"""What the machine itself is late by: a process that sleeps, does a click's worth of work, and sleeps again.
 
-Times of a server on a busy machine are read beside it: what a sleeper waits too is not the server's doing.
+Times of a server on a busy machine are read beside it: what any small piece of work waits is not its doing.
 """
 
 import json
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-PAUSE_S = 0.02
+PAUSE_S, WORK_S = 0.1, 0.01  # of each round: time asleep, CPU time
 
 
 class MachineLag:
@@ -29,7 +29,7 @@ class MachineLag:
 
 
 def sleep_and_tell() -> None:
-    """Sleep until a line comes in, then write how late each sleep has ended."""
+    """Sleep and work until a line comes in, then write how late each round has ended."""
     import threading
 
     stop, waits = threading.Event(), []
@@ -37,7 +37,10 @@ def sleep_and_tell() -> None:
     while not stop.is_set():
         start = time.perf_counter()
         time.sleep(PAUSE_S)
-        waits.append(round(time.perf_counter() - start - PAUSE_S, 5))
+        worked = time.process_time()
+        while time.process_time() - worked < WORK_S:
+            pass
+        waits.append(round(time.perf_counter() - start - PAUSE_S - WORK_S, 5))
     print(json.dumps(waits))
 
 

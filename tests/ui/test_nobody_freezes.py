@@ -16,7 +16,7 @@ from machine_lag import MachineLag
 from raw_visitor import RawVisitor
 from server_process import Watch
 
-P95_S, WORST_S = 0.3, 1.0  # of another visitor's clicks, over what a process that only sleeps waits too
+P95_S, WORST_S = 0.3, 1.0  # of another visitor's clicks, over what a little work waits on this machine
 ADDED_MB = 600  # of the whole tree of processes, over what it has when nobody asks anything
 GROWN = 256  # tokens, all that one press can ask for
 ABUSES = [
@@ -39,7 +39,7 @@ class Felt:
     """What a script was for another visitor and for the machine."""
 
     waits: list[float]  # seconds, of each click of the other
-    lag: list[float]  # seconds, of a process that only sleeps
+    lag: list[float]  # seconds, of a process that does a click's worth of work
     added_mb: float
     cpu_s: float
     wall_s: float

@@ -1,5 +1,5 @@
 // The diagram outside the page: as a file, on paper, in a frame of another page. Goes before controls.js.
-/** Sends {export: "svg" | "png" | "json"}; receives the custom messages {says}, how it stands, and
+/** Sends {export: "svg" | "png" | "json"} and {cancel_export: true}; receives the custom messages {says}, how it stands, {problem}, and
  * {name, type, base64, note}, the file to save. */
 const $ = (id) => document.getElementById(id)
 
@@ -7,8 +7,18 @@ const $ = (id) => document.getElementById(id)
 function exportMenu({ model, on }) {
   const menu = $("export"), summary = menu.querySelector("summary")
   const close = () => { menu.open = false }
-  const save = ({ name, type, base64, note, says }) => {
-    if (says) { $("says").textContent = says; return }
+  const state = $("export-state"), cancel = state.querySelector("button")
+  // What is being written can be cancelled; why there is no file stays a while.
+  const showState = (text, pending) => {
+    $("says").textContent = text
+    state.querySelector("span").textContent = text
+    state.hidden = !text
+    cancel.hidden = !pending
+    if (text && !pending) setTimeout(() => { if (cancel.hidden) state.hidden = true }, 8000)
+  }
+  const save = ({ name, type, base64, note, says, problem }) => {
+    if (says || problem) { showState(says ?? problem, Boolean(says)); return }
+    state.hidden = true
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))
     const link = document.createElement("a")
     link.href = URL.createObjectURL(new Blob([bytes], { type }))
@@ -25,6 +35,7 @@ function exportMenu({ model, on }) {
     summary.focus()
     if (!form) window.print()
   })
+  on(cancel, "click", () => { model.send_msg({ cancel_export: true }); summary.focus() })
   on(menu, "keydown", (event) => {
     if (event.key !== "Escape" || !menu.open) return
     close()

@@ -84,6 +84,7 @@ def _of_the_page() -> list[Message]:
             {"go": TEXT, "sequence": 2**60},
         ),
         Message("controls:go", "Controls", {"go": f"{EVERYTHING}&T=4096"}, {"go": f"prompt={TEXT}"}),
+        Message("controls:cancel_export", "Controls", {"cancel_export": True}, {"cancel_export": TEXT}),
         Message("controls:query", "Controls", {"query": "attention " * 10}, {"query": TEXT}),
         Message("controls:choose", "Controls", {"choose": "mla_q_up/q_b_proj.weight"}, {"choose": TEXT}),
         *[

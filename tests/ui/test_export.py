@@ -6,8 +6,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
+from k3scope.app.page.architecture.exported_file import MOST_PIXELS
 from k3scope.diagrams.scene.diagram_file import DiagramFile
 from k3scope.diagrams.spec.shapes import Step
 
@@ -29,6 +31,25 @@ def test_a_file_is_the_drawing_on_the_screen(visit, form):
     assert file.suggested_filename == f"kimi-k3-layer-43-mla.{form.lower()}"
     assert Path(file.path()).read_bytes() == SHOWN.encode(form.lower())
     expect(page.locator("#says")).to_have_text(f"{file.suggested_filename} saved")
+
+
+def test_a_large_picture_says_that_it_is_on_its_way_and_can_be_cancelled(visit):
+    page = visit("?open=everything")
+    page.get_by_label("Export the drawing").first.click()
+    page.get_by_role("button", name="PNG").click()
+    state = page.locator("#export-state")
+    expect(state).to_contain_text("The PNG is on its way")
+    state.get_by_role("button", name="Cancel").click()
+    expect(state).to_have_text(re.compile("Cancelled"))
+
+
+def test_a_large_picture_has_fewer_pixels_and_says_so(visit):
+    page = visit("?open=everything")
+    file = saved(page, "PNG")
+    with Image.open(file.path()) as picture:
+        width, height = picture.size
+    assert 0.98 * MOST_PIXELS < width * height <= 1.01 * MOST_PIXELS
+    expect(page.locator("#says")).to_contain_text("instead of 2 pixels per unit")
 
 
 def test_a_file_has_the_boxes_and_the_theme_of_the_screen(visit):

@@ -126,6 +126,7 @@ def test_a_config_dropped_anywhere_is_drawn_beside_the_model(visit):
 
 def test_on_a_phone_one_stands_above_the_other(visit, phone):
     page = visit("?view=compare", phone)
+    expect(page.locator("[data-compare=pair]")).to_be_visible(timeout=20_000)
     left, right = (page.locator(f"[data-side={side}]").bounding_box() for side in ("left", "right"))
     assert right["y"] > left["y"] + left["height"]
     assert page.evaluate("document.documentElement.scrollWidth") == 390

@@ -28,8 +28,8 @@ class Controls(OrderedComponent):
 
     Messages of the browser: `{query}` is typed into the search, `{choose}` is the hit that is opened, `{go}`
     a part of a link (with its `sequence` number where one key press may overtake another), `{export}` the
-    format of a file. The answer to the last is the message `{says}`, how it stands, and then the file,
-    `{name, type, base64, note}`.
+    format of a file, `{cancel_export}` stops it. The answer to `export` is the message `{says}`, how it
+    stands, and then the file, `{name, type, base64, note}`, or `{problem}`, why there is none.
     """
 
     results = param.Dict({}, doc="of the search: its query, and its hits")
@@ -42,6 +42,7 @@ class Controls(OrderedComponent):
     def __init__(self, state: State, targets: LinkTargets, **params):
         super().__init__(width=0, height=0, margin=0, **params)
         self._state, self._targets, self._latest = state, targets, 0
+        self._made: Future | None = None  # the last file that was asked for
 
     def _handle_msg(self, data) -> None:
         if not isinstance(data, dict):
@@ -50,6 +51,8 @@ class Controls(OrderedComponent):
             if sequence < self._latest:
                 return  # two key presses may change places on the server's threads: the later one counts
             self._latest = sequence
+        if data.get("cancel_export") is True:
+            dispatch(self._cancel_export)
         if data.get("export") in tuple(diagram_file.FORMATS):
             dispatch(partial(self._export, data["export"]))
         for name, act in (("go", self._go), ("query", self._search), ("choose", self._choose)):
@@ -60,18 +63,25 @@ class Controls(OrderedComponent):
         """The diagram as a file for the browser to save, made by the pool: it may take a moment."""
         file, what = displayed(self._state), f"The {form.upper()}"
         try:
-            made = submit(
+            made = self._made = submit(
                 DRAWING, what, content_of, file, form, seconds=EXPORT_SECONDS, visitor=id(self._state)
             )
         except ValueError as error:
-            self._send_msg({"says": str(error)})
+            self._send_msg({"problem": str(error)})
             return
         self._send_msg({"says": f"{what} is on its way"})
         when_done(made, partial(self._send_file, f"{file.name}.{form}", form, made))
 
+    def _cancel_export(self) -> None:
+        if self._made is not None:
+            self._made.cancel()
+
     def _send_file(self, name: str, form: str, made: Future) -> None:
+        if made.cancelled():
+            self._send_msg({"problem": "Cancelled."})
+            return
         if error := made.exception():
-            self._send_msg({"says": str(error)})
+            self._send_msg({"problem": str(error)})
             return
         content, note = made.result()
         file = {"name": name, "type": diagram_file.FORMATS[form], "base64": b64encode(content).decode()}

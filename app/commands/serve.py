@@ -52,6 +52,11 @@ def arguments(parser) -> None:
         metavar="NAME=PATH",
         help="a checkpoint folder in the official layout or a config.json, under a name of yours; repeatable",
     )
+    parser.add_argument(
+        "--metrics",
+        metavar="[HOST:]PORT",
+        help="serve /metrics for Prometheus and /details there, to this machine only unless a host is named",
+    )
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
 
 
@@ -64,6 +69,7 @@ def run(options) -> None:
         raise ValueError(f"--keep-days {options.keep_days}: expected 0 (no bound) to {MOST_DAYS:,}")
     if not 0 < options.port < 65536:
         raise ValueError(f"--port {options.port}: expected 1 to 65535")
+    metrics = _host_and_port("--metrics", options.metrics) if options.metrics else None
     from k3scope.app import models
 
     for text in options.model:
@@ -81,8 +87,17 @@ def run(options) -> None:
         options.threads,
         tuple(options.allow_origin),
         show=not options.no_open,
+        metrics=metrics,
     )
     server.serve(address, store)
+
+
+def _host_and_port(option: str, text: str) -> tuple[str, int]:
+    """Where to listen: "9100", "0.0.0.0:9100" or "[::1]:9100". ValueError for anything else."""
+    host, colon, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536) or (colon and not host):
+        raise ValueError(f"{option} {text}: expected a port from 1 to 65535, with a host: 127.0.0.1:9100")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _store(options) -> Store:

@@ -1,4 +1,4 @@
-"""What /liveness answers: that the server is alive, and what it runs on, as JSON."""
+"""That the server is alive, for everybody, and what it runs on, for its operator; both as JSON."""
 
 import asyncio
 from functools import cache
@@ -13,6 +13,14 @@ _report = cache(report)  # nothing of it changes while the server lives
 
 
 class Liveness(RequestHandler):
+    """Only that the server answers: what it runs on is no business of everybody."""
+
+    def get(self):
+        self.set_header("Cache-Control", "no-store")
+        self.write({"alive": True})
+
+
+class Details(RequestHandler):
     """The report of `k3scope doctor`, the visitors there are, and the runs pending by model."""
 
     def initialize(self, runner: Runner, sessions: WeakSet):

@@ -9,7 +9,7 @@ from functools import partial
 from weakref import WeakSet
 
 import panel as pn
-from panel.io.server import DocHandler
+from panel.io.server import DocHandler, Server
 
 from k3scope.app import models
 from k3scope.app.page import card_page, page, preloaded
@@ -20,6 +20,7 @@ from k3scope.app.page.inspector.live import live
 from k3scope.app.page.kit import panel_patches
 from k3scope.app.page.kit.events import dispatch, execute, threads, when_loaded
 from k3scope.app.page.lab.lab_tab import lab
+from k3scope.app.page.server_metrics import Counts, Metrics, operator_pages
 from k3scope.app.pool.pool import pool
 from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.run_store import Store
@@ -78,6 +79,7 @@ class ServerOptions:
     threads: int = 4  # for the visitors' clicks
     origins: tuple[str, ...] = ()  # further host names that may embed or proxy the page
     show: bool = False  # open a browser
+    metrics: tuple[str, int] | None = None  # host and port of what an operator watches
 
     @property
     def address(self) -> str:
@@ -88,6 +90,8 @@ class ServerOptions:
 def serve(options: ServerOptions, store: Store) -> None:
     """Serve until interrupted. ValueError when the port is taken."""
     _claim(options.host, options.port)
+    if options.metrics:
+        _claim(*options.metrics, "--metrics")
     pn.extension("mathjax")
     panel_patches.serve_pages_with(PageHandler)
     threads.resize(options.threads)
@@ -100,7 +104,7 @@ def serve(options: ServerOptions, store: Store) -> None:
     runner = Runner(runnable, store, unavailable)
     print(f"k3scope at {options.address}", flush=True)
     try:
-        pn.serve(
+        server = pn.serve(
             {"/": lambda: open_session(runner, sessions)},
             address=options.host,
             port=options.port,
@@ -108,17 +112,32 @@ def serve(options: ServerOptions, store: Store) -> None:
             websocket_origin=allowed_origins(options.origins, options.port),
             websocket_max_message_size=MESSAGE_LIMIT,
             extra_patterns=[
-                ("/liveness", Liveness, {"runner": runner, "sessions": sessions}),
+                ("/liveness", Liveness),
                 (card_page.PATH, card_page.CardHandler),
             ],
+            start=False,
             show=options.show,
             verbose=False,  # the address is printed above, once
             title="k3scope",
             compress_response=True,
         )
+        if options.metrics:
+            _watch(server, options.metrics, runner, sessions)
+        server.start()
+        server.io_loop.start()
     finally:
         pool.close()
         runner.close()
+
+
+def _watch(server: Server, at: tuple[str, int], runner: Runner, sessions: WeakSet) -> None:
+    """Serve what an operator watches, on the loop of the page's server."""
+    counts = Counts(lambda: len(sessions), lambda: len(server._http._connections))
+    metrics = Metrics(runner, counts)
+    server.io_loop.add_callback(metrics.lag.measure)
+    host, port = at
+    operator_pages(metrics, {"runner": runner, "sessions": sessions}).listen(port, host)
+    print(f"metrics at http://{host}:{port}/metrics", flush=True)
 
 
 def warm_up() -> None:
@@ -137,12 +156,12 @@ def allowed_origins(origins: Sequence[str], port: int) -> list[str] | None:
     return [*origins, f"localhost:{port}", f"127.0.0.1:{port}"] if origins else None
 
 
-def _claim(host: str, port: int) -> None:
+def _claim(host: str, port: int, option: str = "--port") -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
             raise ValueError(
-                f"cannot listen on {host}:{port} ({error.strerror}); try another --port"
+                f"cannot listen on {host}:{port} ({error.strerror}); try another {option}"
             ) from None

@@ -1,7 +1,7 @@
 """Runs for all visitors: which worker runs a prompt, who waits for which job, and where results are."""
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 
@@ -49,6 +49,7 @@ class Runner:
         self._reading = ThreadPoolExecutor(READERS, "store")
         self._jobs: dict[tuple, Job] = {}  # not done yet, by what they are
         self._joining = threading.Lock()
+        self.observers: list[Callable[[Job], None]] = []  # called with every job that begins
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -164,6 +165,8 @@ class Runner:
                 same.owners.update(owners)
                 return same
             self._jobs[job.key] = job
+        for observe in self.observers:
+            observe(job)
         job.owners.update(owners)
         try:
             job.reading = runnable.read(job, requester.visitor)

@@ -1,5 +1,6 @@
 """A server of a test's own as a process of its own, and what its tree of processes costs."""
 
+import json
 import os
 import re
 import socket
@@ -33,6 +34,7 @@ class Server:
     folder: Path
     options: tuple[str, ...] = ()
     port: int = field(default_factory=free_port)
+    metrics_port: int = field(default_factory=free_port)
     at: str = ""  # path that the page is under
     process: subprocess.Popen | None = None
 
@@ -41,13 +43,27 @@ class Server:
         return f"http://localhost:{self.port}/{self.at}"
 
     @property
+    def details(self) -> dict:
+        """What /details tells an operator."""
+        with urlopen(f"http://127.0.0.1:{self.metrics_port}/details", timeout=20) as answer:
+            return json.load(answer)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """What /metrics tells: value by name with labels."""
+        with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=20) as answer:
+            lines = answer.read().decode().splitlines()
+        pairs = [line.rpartition(" ") for line in lines if not line.startswith("#")]
+        return {name: float(value) for name, _, value in pairs}
+
+    @property
     def log(self) -> str:
         return (self.folder / "server.log").read_text()
 
     def start(self) -> None:
         store = str(self.folder / "runs.sqlite")
         command = [sys.executable, "-m", "k3scope", "serve", "--no-open", "--port", str(self.port)]
-        command += ["--store", store, *self.options]
+        command += ["--store", store, "--metrics", str(self.metrics_port), *self.options]
         with (self.folder / "server.log").open("a") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
         wait_for(self)

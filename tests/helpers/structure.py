@@ -52,7 +52,7 @@ ORDER = (
     "app/page/__init__.py app/page/kit/",
     "app/page/architecture/ app/page/dock/ app/page/inspector/ app/page/lab/ app/page/sheets/",
     "app/page/page.py app/page/server.py app/page/history.py app/page/health.py app/page/card_page.py "
-    "app/page/preloaded.py",
+    "app/page/preloaded.py app/page/loop_lag.py app/page/process_cost.py app/page/server_metrics.py",
     "app/commands/",
     "app/cli.py",
     "app/front/__main__.py",
@@ -62,6 +62,7 @@ HOMES = {
     "panel": ("app/page/",),
     "bokeh": ("app/page/",),
     "tornado": ("app/page/",),
+    "prometheus_client": ("app/page/",),
     "param": ("app/link/", "app/runs/", "app/page/"),
     "torch": ("model/", "diagrams/", "app/"),
     "pebble": ("app/pool/",),

@@ -1,15 +1,15 @@
 """What outlives a visit and what does not: restarts, broken connections, sessions that end."""
 
-import json
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
-from urllib.request import urlopen
 
 import pytest
 from bokeh.client import ClientSession
 from bokeh.util.token import generate_session_id
 from playwright.sync_api import expect
+
+from k3scope.app.models import RUNNABLE
 
 SESSIONS = 50
 
@@ -27,11 +27,6 @@ def url(server):
 
 def status(page):
     return page.get_by_test_id("run-status")
-
-
-def visitors(url: str) -> int:
-    with urlopen(url + "liveness") as answer:
-        return json.load(answer)["visitors"]
 
 
 def test_a_run_comes_back_after_a_restart_and_in_another_browser(visit, server, browser, url):
@@ -57,15 +52,15 @@ def test_a_run_comes_back_after_a_restart_and_in_another_browser(visit, server, 
 
 
 @pytest.mark.sweep  # a minute of waiting for sessions to end
-def test_sessions_that_end_are_forgotten(url):
-    before = visitors(url)
+def test_sessions_that_end_are_forgotten(server, url):
+    before = server.details["visitors"]
 
     def come_and_go() -> int:
         socket = url.replace("http", "ws", 1) + "ws"
         sessions = [ClientSession(generate_session_id(), socket) for _ in range(SESSIONS)]
         for session in sessions:
             session.connect()
-        there = visitors(url)
+        there = server.details["visitors"]
         for session in sessions:
             session.close()
         return there
@@ -75,6 +70,15 @@ def test_sessions_that_end_are_forgotten(url):
     left = SESSIONS
     for _ in range(90):  # sessions are looked for every 17 s and end 15 s after their connection
         time.sleep(0.5)
-        if (left := visitors(url)) <= 1:
+        if (left := server.details["visitors"]) <= 1:
             break
     assert left <= 1  # the closure of the last one may still be on its way
+
+
+def test_the_operator_reads_what_the_server_runs_on(server):
+    details = server.details
+    assert details["runs"] == dict.fromkeys(RUNNABLE, 0)
+    assert details["kernels"].keys() == {"delta rule", "experts"}
+    assert details["models"]["k3-tiny"]["runs"] == "runs here"
+    assert server.metrics["k3scope_sessions"] == details["visitors"]
+    assert server.metrics["k3scope_loop_lag_seconds_count"] > 10

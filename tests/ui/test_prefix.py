@@ -17,7 +17,6 @@ from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler, websocket_connect
 
 from k3scope.app.model_cards import address
-from k3scope.app.models import RUNNABLE
 from k3scope.model.presets import TRAINED
 
 OWN = {"Connection", "Content-Length", "Content-Encoding", "Transfer-Encoding"}
@@ -150,11 +149,7 @@ def test_the_cards_of_the_models_are_under_the_path(url):
             assert f"<h1>{name}</h1>" in answer.read().decode()
 
 
-def test_liveness_tells_what_the_server_runs_on(url):
+def test_liveness_tells_everybody_only_that_the_server_is_alive(url):
     with urlopen(url + "liveness") as answer:
         assert answer.headers["Content-Type"].startswith("application/json")
-        found = json.load(answer)
-    assert found["alive"] is True
-    assert found["runs"] == dict.fromkeys(RUNNABLE, 0)
-    assert found["kernels"].keys() == {"delta rule", "experts"}
-    assert found["models"]["k3-tiny"]["runs"] == "runs here"
+        assert json.load(answer) == {"alive": True}

@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
+from functools import cached_property
 
 from torch import Tensor
 
@@ -27,6 +28,7 @@ class ResultCache:
         self._results: OrderedDict[str, RunResult] = OrderedDict()
         self._full_runs: OrderedDict[str, Run] = OrderedDict()
         self._full_run_bytes: dict[str, int] = {}
+        self._bytes_per_token = 0  # of the last pass
         self._lock = threading.Lock()
 
     def result(self, run_id: str) -> RunResult | None:
@@ -86,6 +88,7 @@ class ResultCache:
             for run_id in gone:
                 self._results.pop(run_id, None)
                 self._full_runs.pop(run_id, None)
+                self._full_run_bytes.pop(run_id, None)
         return len(gone)
 
     @property
@@ -99,14 +102,31 @@ class ResultCache:
         with self._lock:
             self._results[result.id], self._full_runs[result.id] = result, full_run
             self._full_run_bytes[result.id] = size
+            self._bytes_per_token = size // full_run.length
             while len(self._results) > RESULTS:
                 self._results.popitem(last=False)
-            while sum(self._full_run_bytes[run_id] for run_id in self._full_runs) > FULL_RUN_BYTES:
-                self._full_runs.popitem(last=False)
-            self._full_run_bytes = {run_id: self._full_run_bytes[run_id] for run_id in self._full_runs}
+            self._drop(FULL_RUN_BYTES)
+
+    def make_room(self, tokens: int) -> None:
+        """Before a pass of so many tokens, drop older ones until its values fit in beside what stays."""
+        with self._lock:
+            self._drop(FULL_RUN_BYTES - tokens * self._bytes_per_token)
+
+    def _drop(self, most: int) -> None:
+        while self._full_runs and sum(self._full_run_bytes.values()) > most:
+            run_id, run = self._full_runs.popitem(last=False)
+            del self._full_run_bytes[run_id]
+            let_go(run)
 
 
 def held_bytes(run: Run) -> int:
     """What the recorded values of a pass take; two that share their memory count once."""
     tensors = [value for value in run.values.values() if isinstance(value, Tensor)]
     return sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values())
+
+
+def let_go(run: Run) -> None:
+    """Take its views off a pass: they refer to each other, and it would stay until a collection of garbage."""
+    views = [name for name in vars(run) if isinstance(getattr(type(run), name, None), cached_property)]
+    for name in views:
+        del vars(run)[name]

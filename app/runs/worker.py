@@ -73,6 +73,7 @@ class Worker:
             if result := self._cache.complete(spec.id):
                 return result
             self._register(spec, job)
+        self._cache.make_room(job.tokens)
         try:
             result, full_run = self._pass(loaded, spec, job)
         finally:

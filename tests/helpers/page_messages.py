@@ -69,10 +69,10 @@ def largest_image() -> str:
 
 def messages() -> list[Message]:
     """Of the page before a run, and of the Lab after one of 2,048 tokens."""
-    return [*_of_the_page(), *_of_the_dock(), *_of_the_lab()]
+    return [*of_the_page(), *of_the_dock(), *of_the_lab()]
 
 
-def _of_the_page() -> list[Message]:
+def of_the_page() -> list[Message]:
     opened = {"type": "toggle", "id": "latent_moe", "toggles": 10**9}
     return [
         Message("shell:go", "Shell", {"go": EVERYTHING}, {"go": f"select={TEXT}"}),
@@ -127,7 +127,7 @@ def _of_the_page() -> list[Message]:
     ]
 
 
-def _of_the_dock() -> list[Message]:
+def of_the_dock() -> list[Message]:
     word = "a" * LONGEST
     image = {"type": "attach", "name": "n" * 80}
     run = {"type": "run", "model": MODEL}
@@ -178,7 +178,7 @@ def _of_the_dock() -> list[Message]:
     ]
 
 
-def _of_the_lab() -> list[Message]:
+def of_the_lab() -> list[Message]:
     change = {"what": "head", "do": "zero", "layer": "3", "index": "0"}
     views = [
         Message("lab_messages:view", "SelectionBar", {"view": view}, {"view": TEXT})

@@ -4,7 +4,7 @@ import re
 
 from k3scope.app.lab.lab_views import VIEWS
 from k3scope.app.page.lab.baseline_menu import comparable
-from k3scope.app.page.lab.lab_snapshot import LabSnapshot, shared
+from k3scope.app.page.lab.lab_snapshot import LabSnapshot
 from k3scope.app.runs.run_session import RunSession
 from k3scope.model.measure.picture import Picture
 
@@ -35,7 +35,7 @@ def on_tap(session: RunSession, snapshot: LabSnapshot, picture: Picture, row: in
         (column, left, picture.across, picture.columns),
     ):
         if axis == "token":
-            on_message(session, {"token": int(shared(snapshot)[number])})
+            on_message(session, {"token": int(snapshot.shared[number])})
         elif axis.endswith("head"):
             on_message(session, {"head": number})
         elif "layer" in axis and number - first < len(names):

@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from weakref import ref
 
 import panel as pn
 
@@ -16,7 +17,7 @@ from k3scope.app.page.lab.components import SelectionBar, TokenStrip
 from k3scope.app.page.lab.image_views import image_pictures
 from k3scope.app.page.lab.intervention_panel import InterventionPanel
 from k3scope.app.page.lab.lab_messages import on_message, on_tap
-from k3scope.app.page.lab.lab_snapshot import LabSnapshot, marks, picture_of, text_of
+from k3scope.app.page.lab.lab_snapshot import DROPPED, LabSnapshot, marks, picture_of, text_of
 from k3scope.app.page.lab.plot_pane import PlotPane
 from k3scope.app.pool.task import Refused
 from k3scope.app.runs.run_result import RunResult
@@ -24,7 +25,6 @@ from k3scope.app.runs.run_session import RunSession
 from k3scope.model.runs.run import Run
 
 RUNNING_AGAIN = "This run is being passed through the model again."
-DROPPED = "This run is no longer whole in memory: press Run in the dock to see inside it again."
 # what a visitor who looks at a view is likely to change: the site that the form offers first
 LIKELY_SITE = {
     "tokens": "sublayer",
@@ -124,6 +124,7 @@ class LabPictures:
 
     def _take_snapshot(self, result: RunResult, full_run: Run) -> LabSnapshot:
         state, baseline = self._state, self._session.baseline
+        baseline_run = self._session.runner.full_run(baseline.id) if baseline else None
         name, _, lab_layer = state.lab_view.partition(
             ":"
         )  # a layer of the Lab alone, where another model is drawn
@@ -136,8 +137,8 @@ class LabPictures:
         token = last if state.token is None else min(state.token, last)
         return LabSnapshot(
             result,
-            full_run,
-            self._session.runner.full_run(baseline.id) if baseline else None,
+            ref(full_run),
+            ref(baseline_run) if baseline_run else None,
             name_of_baseline(result, baseline) if baseline else "",
             name,
             Selection(layer, head if heads else None, token),

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from weakref import ReferenceType
 
 import numpy as np
 
@@ -14,18 +16,51 @@ from k3scope.model.measure.picture import Picture
 from k3scope.model.runs.run import Run
 from k3scope.model.tokenizers.tokenizer import Token
 
+DROPPED = "This run is no longer whole in memory: press Run in the dock to see inside it again."
+
 
 @dataclass(frozen=True)
 class LabSnapshot:
-    """All that the open view depends on; equal snapshots show the same."""
+    """All that the open view depends on; equal snapshots show the same.
+
+    A pass holds a tenth of a gigabyte: the page only refers to it, and the runner's cache says how long it is
+    there.
+    """
 
     result: RunResult
-    full_run: Run
-    baseline: Run | None  # the run that is subtracted
+    _full_run: ReferenceType[Run]
+    _baseline: ReferenceType[Run] | None  # to the run that is subtracted
     baseline_label: str  # how that run is called, empty for none
     view: str
     selection: Selection
     choices: tuple[str, ...]
+
+    @property
+    def full_run(self) -> Run:
+        """ValueError when it was dropped."""
+        return _there(self._full_run)
+
+    @property
+    def baseline(self) -> Run | None:
+        """The run that is subtracted. ValueError when it was dropped."""
+        return self._baseline and _there(self._baseline)
+
+    @cached_property
+    def shared(self) -> np.ndarray:
+        """Token of the run that each column of a picture is for: all, or those that both runs have."""
+        if self._baseline is None:
+            return np.arange(len(self.result.tokens))
+        try:
+            return Pairs.of(self.full_run, self.baseline).positions[:, 0]
+        except ValueError:
+            return np.arange(0)
+
+
+def _there(reference: ReferenceType[Run]) -> Run:
+    run = reference()
+    if run is None:
+        raise ValueError(DROPPED)
+    return run
 
 
 def picture_of(snapshot: LabSnapshot, slot: Slot, choice: Choice) -> Picture | str:
@@ -41,37 +76,27 @@ def picture_of(snapshot: LabSnapshot, slot: Slot, choice: Choice) -> Picture | s
 
 def text_of(snapshot: LabSnapshot, token_of: Callable[[int], Token]) -> tuple[str, dict]:
     """The HTML over the pictures, and what the model expects after the chosen token."""
+    try:
+        run = snapshot.full_run
+    except ValueError as error:
+        return templates.render("lab_text.html", facts=[], report=[], problem=error, baseline=""), {}
     report, problem = [], ""
     try:
         if snapshot.baseline is not None:
-            report = lab_text.report(snapshot.full_run, snapshot.baseline, snapshot.result.tokens)
+            report = lab_text.report(run, snapshot.baseline, snapshot.result.tokens)
     except ValueError as error:
         problem = str(error)
-    facts = lab_text.facts(snapshot.full_run, snapshot.view, snapshot.selection)
+    facts = lab_text.facts(run, snapshot.view, snapshot.selection)
     text = templates.render(
         "lab_text.html", facts=facts, report=report, problem=problem, baseline=snapshot.baseline_label
     )
-    expected = (
-        lab_text.expected(snapshot.full_run, snapshot.selection.token, token_of)
-        if snapshot.view == "tokens"
-        else {}
-    )
+    expected = lab_text.expected(run, snapshot.selection.token, token_of) if snapshot.view == "tokens" else {}
     return text, expected
-
-
-def shared(snapshot: LabSnapshot) -> np.ndarray:
-    """Token of the run that each column of a picture is for: all of them, or those that both runs have."""
-    if snapshot.baseline is None:
-        return np.arange(snapshot.full_run.length)
-    try:
-        return Pairs.of(snapshot.full_run, snapshot.baseline).positions[:, 0]
-    except ValueError:
-        return np.arange(0)
 
 
 def marks(snapshot: LabSnapshot, picture: Picture) -> tuple[int | None, int | None]:
     """Row and column of a picture at which the chosen token, head or layer is."""
-    selection, columns = snapshot.selection, np.flatnonzero(shared(snapshot) == snapshot.selection.token)
+    selection, columns = snapshot.selection, np.flatnonzero(snapshot.shared == snapshot.selection.token)
     token = int(columns[0]) if columns.size else None  # none when only one run has the token
     top, bottom, left, right = picture.numbers
     ends = ((picture.down, top, bottom, picture.rows), (picture.across, left, right, picture.columns))

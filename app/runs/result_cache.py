@@ -126,7 +126,7 @@ def held_bytes(run: Run) -> int:
 
 
 def let_go(run: Run) -> None:
-    """Take its views off a pass: they refer to each other, and it would stay until a collection of garbage."""
+    """Take its views off a pass: they refer to it, and it would stay until a collection of garbage."""
     views = [name for name in vars(run) if isinstance(getattr(type(run), name, None), cached_property)]
     for name in views:
         del vars(run)[name]

@@ -11,6 +11,7 @@ from k3scope.app.pool.task import Refused
 from k3scope.app.runs import run_status
 from k3scope.app.runs.continuation import NO_CONTINUATION, Continuation
 from k3scope.app.runs.job import Cancelled, Job
+from k3scope.app.runs.memory import returning_memory
 from k3scope.app.runs.requester import NOBODY, Requester
 from k3scope.app.runs.result_cache import ResultCache
 from k3scope.app.runs.retention import Retention
@@ -45,7 +46,7 @@ class Runner:
             name: Worker(RunnableModel(name, source), self._cache) for name, source in sources.items()
         }
         self._unavailable = unavailable or {}
-        self.measuring = ThreadPoolExecutor(MEASURING, "measure", initializer=leave_room)
+        self._measuring = ThreadPoolExecutor(MEASURING, "measure", initializer=leave_room)
         self._reading = ThreadPoolExecutor(READERS, "store")
         self._jobs: dict[tuple, Job] = {}  # not done yet, by what they are
         self._joining = threading.Lock()
@@ -218,11 +219,15 @@ class Runner:
         self.images(spec, requester.visitor).add_done_callback(run)
         return result
 
+    def measure(self, make: Callable[[], object]) -> Future:
+        """Have a picture or a text of a whole pass made by a thread for that."""
+        return self._measuring.submit(returning_memory, make)
+
     def close(self) -> None:
         """Finish what runs, drop what waits."""
         for worker in self._workers.values():
             worker.close()
-        for threads in (self.measuring, self._reading):
+        for threads in (self._measuring, self._reading):
             threads.shutdown(wait=False, cancel_futures=True)
 
     def _model(self, model: str) -> RunnableModel:

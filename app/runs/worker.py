@@ -1,8 +1,6 @@
 """The thread that runs one model: it takes jobs from a fair queue, does the pass, and ends their futures."""
 
-import ctypes
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -12,6 +10,7 @@ from k3scope.app.runs.continuation import Callbacks
 from k3scope.app.runs.fair_queue import FairQueue
 from k3scope.app.runs.forward_pass import LoadedModel, PassInput, extend, forward, patch_sources
 from k3scope.app.runs.job import Job
+from k3scope.app.runs.memory import return_memory
 from k3scope.app.runs.result_cache import ResultCache
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
@@ -25,12 +24,6 @@ from k3scope.model.vision.preprocess import read
 def leave_room() -> None:
     """Half of the cores for this thread: a pass that takes all of a busy machine is 30 times slower."""
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))
-
-
-def _return_memory() -> None:
-    """Give freed memory back to the system: glibc would keep half a gigabyte after a long pass."""
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
-        trim(0)
 
 
 class Worker:
@@ -77,7 +70,7 @@ class Worker:
         try:
             result, full_run = self._pass(loaded, spec, job)
         finally:
-            _return_memory()
+            return_memory()
         if job.continuation.tokens:
             self._register(result.spec, job)
         result = replace(result, not_kept=job.not_kept)

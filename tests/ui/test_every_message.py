@@ -25,7 +25,7 @@ def server(tmp_path_factory, served):
 
 
 async def warm(server) -> None:
-    """What is there when nobody asks anything, the weights of the model and the processes of the pool with it."""
+    """What is there when nobody asks anything: the weights of a model and the processes of the pool too."""
     visitor = await RawVisitor(server.address).open("?view=compare", PATIENCE)
     await visitor.run(page_messages.MODEL, "warm", PATIENCE)
     await visitor.until(lambda: visitor.last("CompareView").get("results"), PATIENCE)

@@ -182,7 +182,7 @@ class LabPictures:
         slots = VIEWS[snapshot.view].slots
         tasks += [partial(picture_of, snapshot, slot, self._choice(slot)) for slot in slots]
         for i, task in enumerate(tasks):
-            content = await asyncio.wrap_future(runner.measuring.submit(task))
+            content = await asyncio.wrap_future(runner.measure(task))
             if snapshot != self._snapshot:
                 return
             dispatch(partial(self._show, snapshot, i - 1, content))

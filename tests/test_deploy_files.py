@@ -1,4 +1,4 @@
-"""The files of docs/deploy before anything is served: each is right in the eyes of the program that reads it."""
+"""The files of docs/deploy before anything is served: the program that reads each finds no fault."""
 
 import re
 import shutil

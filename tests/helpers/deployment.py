@@ -24,7 +24,7 @@ def program(name: str) -> str:
 
 
 def certificate(folder: Path) -> Path:
-    """The folder with a certificate for localhost that nobody trusts, under the names that docs/deploy uses."""
+    """The folder, with a certificate for localhost that nobody trusts, named as in docs/deploy."""
     whole, key = folder / "fullchain.pem", folder / "privkey.pem"
     command = [program("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     command += ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(whole)]
@@ -44,7 +44,7 @@ def filled(name: str, folder: Path, replacements: dict[str, str]) -> Path:
 
 
 def nginx(folder: Path, plain: int, tls: int, behind: int, **more: str) -> list[str]:
-    """Command of an nginx that listens on this machine; `folder` has the certificate and takes all it writes."""
+    """Command of an nginx of this machine; `folder` has the certificate and takes all it writes."""
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     scratch = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
     names = {

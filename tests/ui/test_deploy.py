@@ -110,7 +110,7 @@ def answer(address: str, announced: int = 0):
     """Status and headers of an answer; to a request that announces a body, before any of it is sent."""
     parts = urlsplit(address)
     connection = HTTPSConnection(parts.netloc, timeout=30, context=ssl._create_unverified_context())
-    connection.putrequest("POST" if announced else "GET", parts.path)
+    connection.putrequest("POST" if announced else "GET", parts.path, skip_accept_encoding=True)
     connection.putheader("Accept-Encoding", "gzip")
     if announced:
         connection.putheader("Content-Length", str(announced))

@@ -1,4 +1,4 @@
-"""Whatever a visitor sees changes by `dispatch`, one change after the other, and every run comes to an end."""
+"""Whatever a visitor sees changes by `dispatch`, one change after another, and every run comes to an end."""
 
 import asyncio
 

@@ -72,9 +72,9 @@ class CompareView(OrderedComponent):
     def _request(self, second: Other) -> None:
         """Have the comparison made by the pool; what is shown stays until it is there."""
         state = self._state
-        asked = self._asked = (state.model, second, tuple(state.open), state.step)
         if self._made is not None and self._made.cancel():  # nobody waits for what was asked before
-            self.answers += 1
+            self.answers += bool(self._asked[1].config)
+        asked = self._asked = (state.model, second, tuple(state.open), state.step)
         try:
             made = self._made = submit(
                 DRAWING, "The comparison", comparison.of, *asked, seconds=SECONDS, visitor=id(state)
@@ -95,7 +95,7 @@ class CompareView(OrderedComponent):
             self._file, self.other, self._state.view = second, "", "compare"
         self.problem = ""
         self.results, self.pair = made.result()
-        self.answers += 1
+        self.answers += bool(second.config)
 
     def _refuse(self, second: Other, error: BaseException) -> None:
         """Say why there is no comparison; what was there stays."""

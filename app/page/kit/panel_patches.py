@@ -13,6 +13,7 @@ import panel
 from bokeh.document import Document
 from bokeh.server import urls
 from panel.io import document as panel_document
+from panel.io.server import WSHandler
 
 TESTED = {"panel": "1.9", "bokeh": "3.9"}
 NEEDED = {  # (module or class, name): what breaks without it
@@ -72,9 +73,22 @@ def hand_over(document: Document) -> None:
     panel.state._thread_id_[document] = threading.get_ident()
 
 
+class PromptSocket(WSHandler):
+    """Sends each frame at once: a message of Bokeh is three, and the second would wait for the other side's
+    delayed acknowledgement of the first, 40 ms or a round trip.
+    """
+
+    def open(self) -> None:
+        self.set_nodelay(True)
+        super().open()
+
+
 def serve_pages_with(handler: type) -> None:
     """Let `handler` answer the address of a page; Bokeh takes the handlers of an app from this list."""
     urls.per_app_patterns[-1] = ("/?", handler)
+    urls.per_app_patterns[:] = [
+        (path, PromptSocket if issubclass(kind, WSHandler) else kind) for path, kind in urls.per_app_patterns
+    ]
 
 
 def _dispatch_all(dispatch):

@@ -4,10 +4,12 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -15,12 +17,17 @@ DEPLOY = Path(__file__).parents[2] / "docs" / "deploy"
 START_S = 15
 
 
+def absent(what: str) -> NoReturn:
+    """Skip a test for want of what CI installs; there it fails."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{what}: CI installs it")
+    pytest.skip(what)
+
+
 def program(name: str) -> str:
-    """Full path of a program; a skip where it is not installed, which CI does not allow."""
-    path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-    if path is None and os.environ.get("CI"):
-        pytest.fail(f"no {name} on the path: CI installs it")
-    return path or pytest.skip(f"no {name} on the path")
+    """Full path of a program; a skip where it is not installed."""
+    path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin:{sys.prefix}/bin")
+    return path or absent(f"no {name} on the path")
 
 
 def certificate(folder: Path) -> Path:

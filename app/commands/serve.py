@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,12 @@ def arguments(parser) -> None:
         help="a checkpoint folder in the official layout or a config.json, under a name of yours; repeatable",
     )
     parser.add_argument(
+        "--frame-ancestors",
+        action="append",
+        metavar="HOST",
+        help="who may embed the page in a frame: self, none or a host; repeatable (default: * for all)",
+    )
+    parser.add_argument(
         "--metrics",
         metavar="[HOST:]PORT",
         help="serve /metrics for Prometheus and /details there, to this machine only unless a host is named",
@@ -87,9 +94,20 @@ def run(options) -> None:
         options.threads,
         tuple(options.allow_origin),
         show=not options.no_open,
+        frame_ancestors=_frame_ancestors(options.frame_ancestors),
         metrics=metrics,
     )
     server.serve(address, store)
+
+
+def _frame_ancestors(names: list[str] | None) -> tuple[str, ...]:
+    """ValueError for what a content security policy could not take."""
+    for name in names or ():
+        if not re.fullmatch(r"\*|[A-Za-z0-9*][A-Za-z0-9.*:/-]*", name):
+            raise ValueError(f"--frame-ancestors {name}: expected self, none, * or a host: www.example.org")
+    if names and "none" in names and len(names) > 1:
+        raise ValueError("--frame-ancestors none: expected no other beside it")
+    return tuple(names or ("*",))
 
 
 def _host_and_port(option: str, text: str) -> tuple[str, int]:

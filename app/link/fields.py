@@ -30,6 +30,7 @@ DETAIL_LEVELS = ("line", "engineer", "derivation")
 CAMERA = re.compile(r"|-?[0-9]{1,5},-?[0-9]{1,5},[0-9](\.[0-9]{1,3})?")
 EVERYTHING = "everything"  # opens groups, and blocks down to their tensors and operations
 MAX_INTERVENTIONS = 2000  # characters; with more a link would not fit everywhere
+MAX_NAME = 80  # characters of a name that is compared with those there are
 MAX_GENERATED_IDS = 2048  # tokens after a prompt
 
 
@@ -64,7 +65,7 @@ def _one_of(names: Iterable[str], text: str, what: str) -> str:
     names = list(names)
     if text in names:
         return text
-    near = difflib.get_close_matches(text, names, 1)
+    near = difflib.get_close_matches(text[:MAX_NAME], names, 1)
     raise ValueError(f"there is no {what} of that name" + (f"; did you mean {near[0]}?" if near else ""))
 
 

@@ -9,7 +9,10 @@ from k3scope.app.link import fields
 from k3scope.app.link.fields import LinkTargets
 
 MAX_PROMPT = 7000  # encoded characters; a longer one stays out: proxies refuse a request line of 8 KB
+MAX_QUERY = 2**16  # characters that are read of a query; Tornado takes no longer request line
+MAX_UNKNOWN = 2000  # characters of the keys of others, which every link written afterwards would carry
 MAX_PROMPT_OF_A_STORED_RUN = 1000  # a longer one stays out when the run that the link names holds it
+TOO_LONG = f"This link is longer than {MAX_QUERY:,} characters: what comes after them is not read."
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ def _problem(token: str, why: str | Exception) -> str:
 def _split(text: str) -> tuple[dict[str, str], list[str], list[str]]:
     """The `key=value` tokens of a query: ours by field name, what stands for the version, the others."""
     ours, versions, unknown, by_key = {}, [], [], fields.by_key()
+    if len(text) > MAX_QUERY:
+        text = text[:MAX_QUERY].rpartition("&")[0]  # no value is read in part
     for token in filter(None, text.removeprefix("?").split("&")):
         key = token.partition("=")[0]
         if key == fields.VERSION_KEY:
@@ -48,7 +53,7 @@ def _split(text: str) -> tuple[dict[str, str], list[str], list[str]]:
             ours[by_key[key].name] = token  # of a repeated key the last one counts
         else:
             unknown.append(token)
-    return ours, versions, unknown
+    return ours, versions, unknown if len("&".join(unknown)) <= MAX_UNKNOWN else []
 
 
 def _read(tokens: dict[str, str], targets: LinkTargets, values: dict[str, Any]) -> list[str]:
@@ -83,6 +88,8 @@ def parse(search: str, targets: LinkTargets) -> Link:
     """
     ours, versions, unknown = _split(search)
     version, wrong = _version(versions, bool(ours))
+    if len(search) > MAX_QUERY:
+        wrong.append(TOO_LONG)
     values = {n: list(v) if isinstance(v, tuple) else v for n, v in fields.defaults(version).items()}
     problems = _read(ours, targets, values)
     return Link(values, tuple(unknown), (*problems, *wrong))
@@ -95,6 +102,8 @@ def parse_update(text: str, targets: LinkTargets, values: dict[str, Any]) -> dic
         ours = {"part": "part="} | ours  # a part belongs to the block that was chosen with it
     after = dict(values)
     problems = _read(ours, targets, after)
+    if len(text) > MAX_QUERY:
+        problems.append(TOO_LONG)
     return {f.name: after[f.name] for f in fields.FIELDS if f.name in ours} | {"problems": problems}
 
 

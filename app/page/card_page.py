@@ -1,8 +1,9 @@
 """The cards of the models as pages of their own."""
 
-from tornado.web import HTTPError, RequestHandler
+from tornado.web import HTTPError
 
 from k3scope.app.model_cards import card
+from k3scope.app.page.http_headers import NonceHandler
 from k3scope.app.page.kit import templates, theme
 from k3scope.model.presets import TRAINED
 
@@ -14,7 +15,7 @@ def card_page(name: str) -> str:
     return templates.render("model_card.html", model=name, card=card(name), colours=theme.drawing_colours())
 
 
-class CardHandler(RequestHandler):
+class CardHandler(NonceHandler):
     """Serves the cards of the trained models; 404 for other names."""
 
     def get(self, name: str):

@@ -16,6 +16,7 @@ from k3scope.app.page import card_page, page, preloaded
 from k3scope.app.page.architecture.layer_strip import strip
 from k3scope.app.page.dock.dock import dock
 from k3scope.app.page.health import Liveness
+from k3scope.app.page.http_headers import NonceHandler, add_headers
 from k3scope.app.page.inspector.live import live
 from k3scope.app.page.kit import panel_patches
 from k3scope.app.page.kit.events import dispatch, execute, threads, when_loaded
@@ -35,7 +36,7 @@ from k3scope.model.presets import preset
 MESSAGE_LIMIT = 20 * 2**20  # bytes of one websocket message
 
 
-class PageHandler(DocHandler):
+class PageHandler(NonceHandler, DocHandler):
     """Sends the opening of a link at once, and the session's half when there is a session."""
 
     async def get(self, *args, **kwargs):
@@ -79,6 +80,7 @@ class ServerOptions:
     threads: int = 4  # for the visitors' clicks
     origins: tuple[str, ...] = ()  # further host names that may embed or proxy the page
     show: bool = False  # open a browser
+    frame_ancestors: tuple[str, ...] = ("*",)  # who may embed the page: self, none, hosts, * for all
     metrics: tuple[str, int] | None = None  # host and port of what an operator watches
 
     @property
@@ -121,6 +123,7 @@ def serve(options: ServerOptions, store: Store) -> None:
             title="k3scope",
             compress_response=True,
         )
+        add_headers(server._tornado, options.frame_ancestors)
         if options.metrics:
             _watch(server, options.metrics, runner, sessions)
         server.start()

@@ -79,6 +79,8 @@ def loads(text: str) -> tuple[Intervention, ...]:
     """Read what `dumps` wrote. ValueError names what cannot be read."""
     try:
         rows = json.loads(text or "[]")
+    except RecursionError:
+        raise ValueError("interventions are a JSON list of objects, not lists in lists") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"interventions are not JSON: {error}") from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

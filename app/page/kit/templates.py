@@ -8,6 +8,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from k3scope.app.link.fields import VERSION, VERSION_KEY
+from k3scope.app.page.kit import nonce
 from k3scope.assets import ROOT, TEMPLATES
 from k3scope.diagrams.spec.format_numbers import short, size
 
@@ -72,7 +73,8 @@ def percent(part: int, total: int) -> str:
     return f"{share:.2f}%" if share >= 0.1 or not part else f"{share:.3f}%"
 
 
-_environment.filters["without_lazy_scripts"] = without_lazy_scripts
+_environment.filters |= {"without_lazy_scripts": without_lazy_scripts, "with_nonce": nonce.mark_scripts}
 _environment.filters |= {"number": number, "short": short, "size": size, "axes": axes}
 _environment.filters |= {"breakable": breakable, "prose": prose}
 _environment.globals |= {"percent": percent, "asset": asset, "link_version": f"{VERSION_KEY}={VERSION}"}
+_environment.globals["nonce"] = nonce.PLACEHOLDER

@@ -1,11 +1,12 @@
 """Tokens after a prompt: given by a visitor or sampled one by one, and checked against one pass over all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from k3scope.app.runs.price import PLAIN, STEP, Slice
 from k3scope.model.hooks import record, watch
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.measure.statistics import all_statistics, first_bad
@@ -56,6 +57,9 @@ class Callbacks:
     on_token: Callable[[int], None]  # with the number of tokens sampled so far
 
 
+Growth = Generator[Slice, None, ContinuationResult]  # yields after each token
+
+
 def extend(
     model: KimiK3,
     ids: Sequence[int],
@@ -63,42 +67,52 @@ def extend(
     images: Images | None,
     edits: Callable,
     callbacks: Callbacks,
-) -> ContinuationResult:
-    """Add the tokens asked for to the prompt `ids`.
+) -> Growth:
+    """Add the tokens asked for to the prompt `ids`; whoever steps it may do something else after each token.
 
     `edits()` gives the edits of one pass, empty for none. ValueError when the logits are not finite.
     """
     if edits():
         return _by_passes(model, ids, continuation, images, edits, callbacks)
+    return _by_steps(model, ids, continuation, images, callbacks)
+
+
+def _by_steps(model, ids, continuation: Continuation, images, callbacks: Callbacks) -> Growth:
     given = continuation.generated_ids
     prefilled = max(0, len(given) - STEPPED)
     start = torch.tensor([*ids, *given[:prefilled]])
     stepped, step_logits, new = given[prefilled:], [], []
-    with record([], on_point=callbacks.on_point):
-        for token, logits in steps(
-            watch(model), start, stepped, continuation.tokens, continuation.sampling, images
-        ):
-            step_logits.append(logits)
-            new.append(token)
-            if len(new) > len(stepped):
-                callbacks.on_token(len(new) - len(stepped))
-                if token == model.config.eos:
-                    break
+    decoded = steps(watch(model), start, stepped, continuation.tokens, continuation.sampling, images)
+    while (step := _recorded(decoded, callbacks.on_point)) is not None:
+        token, logits = step
+        step_logits.append(logits)
+        new.append(token)
+        if len(new) > len(stepped):
+            callbacks.on_token(len(new) - len(stepped))
+        yield Slice(PLAIN, len(start)) if len(new) == 1 else Slice(STEP)
+        if len(new) > len(stepped) and token == model.config.eos:
+            break
     return ContinuationResult((*given[:prefilled], *new), torch.stack(step_logits) if step_logits else None)
 
 
-def _by_passes(
-    model, ids, continuation: Continuation, images, edits, callbacks: Callbacks
-) -> ContinuationResult:
+def _recorded(decoded: Iterator, on_point: Callable[[str], None]) -> tuple[int, Tensor] | None:
+    """The next decode step. What listens to hook points does so in it alone, not while others pass."""
+    with record([], on_point=on_point):
+        return next(decoded, None)
+
+
+def _by_passes(model, ids, continuation: Continuation, images, edits, callbacks: Callbacks) -> Growth:
     generated, sampling = list(continuation.generated_ids), continuation.sampling
     for n in range(continuation.tokens):
         now = torch.tensor([*ids, *generated])
         logits = trace(model, now, [], edits(), callbacks.on_point, images).logits[0, -1]
         if not logits.isfinite().all():
-            bad = first_bad(all_statistics(trace(model, now, None, edits(), images=images)))
+            statistics = all_statistics(trace(model, now, None, edits(), callbacks.on_point, images))
+            bad = first_bad(statistics)
             raise ValueError(f"the logits are not finite, so nothing is chosen; first NaN or infinity: {bad}")
         generated.append(choose(logits, sampling, sampling.generator(len(now))))
         callbacks.on_token(n + 1)
+        yield Slice(PLAIN, len(now))
         if generated[-1] == model.config.eos:
             break
     return ContinuationResult(tuple(generated), None)

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from k3scope.app.runs import continuation as continuations
 from k3scope.app.runs.continuation import NO_RESULT, Callbacks, Continuation, ContinuationResult, step_error
+from k3scope.app.runs.price import PLAIN, Slice
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.model import KimiK3
@@ -53,13 +54,13 @@ class PassInput:
 
 def extend(
     loaded: LoadedModel, inputs: PassInput, continuation: Continuation, callbacks: Callbacks
-) -> PassInput:
-    """The same prompt with the tokens that are to follow it."""
+) -> Generator[Slice, None, PassInput]:
+    """The same prompt with the tokens that are to follow it; yields after each."""
     if not continuation.length:
         return inputs
     config, interventions = loaded.model.config, loads(inputs.spec.interventions)
     images = prepare(inputs.pictures, config.vision) if inputs.pictures else None
-    continued = continuations.extend(
+    continued = yield from continuations.extend(
         loaded.model,
         inputs.ids,
         continuation,
@@ -124,8 +125,12 @@ def patch_sources(
     interventions: Sequence[Intervention],
     ids: Callable[[RunSpec], list[int]],
     spec_of: Callable[[str], RunSpec | None],
-) -> dict[str, Trace]:
-    """The runs to patch from, run once more for the points they give. ValueError for an unknown one."""
+    on_point: Callable[[str], None],
+) -> Generator[Slice, None, dict[str, Trace]]:
+    """The runs to patch from, run once more for the points they give; yields after each.
+
+    ValueError for an unknown one. What `on_point` raises at a hook point ends the pass.
+    """
     config, sources = loaded.model.config, {}
     for name, points in source_points(config, interventions).items():
         spec = spec_of(name)
@@ -134,7 +139,9 @@ def patch_sources(
         if spec.images:
             raise ValueError(f"the run {name} has images; patching takes runs of text alone")
         own = edits(config, loads(spec.interventions))
-        sources[name] = trace(loaded.model, torch.tensor(ids(spec)), points, own)
+        tokens = torch.tensor(ids(spec))
+        sources[name] = trace(loaded.model, tokens, points, own, on_point)
+        yield Slice(PLAIN, len(tokens))
     return sources
 
 

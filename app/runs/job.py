@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -33,12 +34,15 @@ class Job:
     )
     layer: int = 0  # layers done
     sampled: int = 0  # tokens sampled so far
+    suspended: bool = False  # it has begun, and lets others pass
     cancelled: bool = False
     stored_spec: RunSpec | None = None  # the run that it is, once its id is known; kept unless `not_kept`
     owners: set[str] = field(default_factory=set)  # of the visitors who wait for it, hashed
     not_kept: str = ""  # why the store does not have it
     future: Future = field(default_factory=Future, repr=False)
     reading: Future | None = field(default=None, repr=False)  # of the ids
+    standing: Callable[[], tuple[int, float]] = field(default=lambda: (0, 0.0), repr=False)
+    withdraw: Callable[[], None] = field(default=lambda: None, repr=False)  # out of the queue, if it waits
     _visitors: int = 1  # who waits for it
     _joining: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -63,6 +67,16 @@ class Job:
     def done(self) -> bool:
         return self.cancelled or self.future.done()
 
+    @property
+    def place(self) -> int:
+        """Place in the queue, 1 being the next; 0 when it does not wait."""
+        return self.standing()[0]
+
+    @property
+    def wait_seconds(self) -> float:
+        """Seconds until it begins, about; 0 when it does not wait."""
+        return self.standing()[1]
+
     def join(self) -> bool:
         """Wait for it as well. False when nobody waits for it any more."""
         with self._joining:
@@ -70,18 +84,22 @@ class Job:
             return not self.cancelled
 
     def cancel(self) -> None:
-        """Wait for it no more. When nobody does, it stops at the next hook point of the forward pass."""
+        """Wait for it no more. When nobody does, it ends: where it waits at once, else at the next hook
+        point of the forward pass.
+        """
         with self._joining:
             self._visitors -= 1
             self.cancelled = self.cancelled or not self._visitors
-        if self.cancelled and self.reading is not None:
-            self.reading.cancel()
+        if self.cancelled:
+            self.withdraw()
+            if self.reading is not None:
+                self.reading.cancel()
 
     def enter(self, stage: str) -> None:
         """Go on to a stage. Cancelled when nobody waits for it."""
         if self.cancelled:
             raise Cancelled
-        self.stage = stage
+        self.stage, self.layer = stage, self.layer if stage == "measuring" else 0
 
     def on_token(self, count: int) -> None:
         """So many tokens are sampled."""

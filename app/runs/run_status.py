@@ -23,6 +23,7 @@ LOST_IMAGES = (
     "{lost} of the {count} images of this run are no longer kept here. Add them again, or leave them out, "
     "and press Run."
 )
+PASSING = " · letting others pass"
 OPENING = "opening the run of this link"
 NOTHING_KEPT = "This server keeps no run that is yours alone."
 NOT_KEPT = (
@@ -90,26 +91,35 @@ def failure(error: BaseException, what: str = "run") -> str:
     return f"The {what} failed: {str(error) or type(error).__name__}"
 
 
+def _place(job: Job) -> str:
+    place, seconds = job.standing()
+    if place < 2:
+        return "your turn is next"
+    return f"place {place:,} · about {max(1, round(seconds)):,} s"
+
+
 def progress(job: Job) -> dict:
     """How far a job is: text, and how much of it is done."""
     size = f"{job.tokens:,} tokens"
+    waits = PASSING if job.suspended else ""
     match job.stage:
         case "reading":
             return {"text": "reading the prompt"}
         case "queued":
-            return {"text": f"{size} · waiting for the runs before this one"}
+            return {"text": f"{size} · {_place(job)}"}
         case "loading":
             return {"text": f"{size} · loading {job.model}"}
         case "sampling" if job.continuation.tokens:
+            token = min(job.sampled + 1, job.continuation.tokens)
             return {
-                "text": f"{size} · token {job.sampled + 1} of {job.continuation.tokens}",
+                "text": f"{size} · token {token} of {job.continuation.tokens}{waits}",
                 "done": job.sampled,
                 "of": job.continuation.tokens,
             }
         case "measuring":
             return {"text": f"{size} · measuring", "done": job.layers, "of": job.layers}
     layer = min(job.layer + 1, job.layers)
-    return {"text": f"{size} · layer {layer} of {job.layers}", "done": job.layer, "of": job.layers}
+    return {"text": f"{size} · layer {layer} of {job.layers}{waits}", "done": job.layer, "of": job.layers}
 
 
 def lost_images(lost: int, count: int) -> str:

@@ -186,7 +186,7 @@ class Runner:
             if job.cancelled:
                 raise Cancelled
             worker.model.take_ids(job, ids.result())
-            worker.submit(job, requester.visitor)
+            worker.submit(job, requester)
         except (Cancelled, CancelledError):
             job.future.set_exception(Cancelled())
         except ValueError as error:
@@ -224,7 +224,7 @@ class Runner:
         return self._measuring.submit(returning_memory, make)
 
     def close(self) -> None:
-        """Finish what runs, drop what waits."""
+        """Finish the slice of a run that each worker is at, drop the rest."""
         for worker in self._workers.values():
             worker.close()
         for threads in (self._measuring, self._reading):

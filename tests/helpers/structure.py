@@ -39,9 +39,10 @@ ORDER = (
     # the way of a prompt: what a run is, the pass, the queue and thread of a model, all models, one visitor
     "app/runs/__init__.py app/runs/memory.py app/runs/requester.py app/runs/run_spec.py "
     "app/runs/store_schema.py app/runs/store_file.py app/runs/retention.py app/runs/run_store.py "
-    "app/runs/uploads.py app/runs/continuation.py app/runs/reading.py",
+    "app/runs/uploads.py app/runs/price.py app/runs/reading.py app/runs/fair_queue.py",
+    "app/runs/continuation.py",
     "app/runs/run_result.py app/runs/job.py app/runs/forward_pass.py",
-    "app/runs/fair_queue.py app/runs/result_cache.py app/runs/runnable_model.py",
+    "app/runs/result_cache.py app/runs/runnable_model.py app/runs/run_work.py",
     "app/runs/worker.py",
     "app/runs/run_status.py",
     "app/runs/runner.py",

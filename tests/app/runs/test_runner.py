@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from k3scope.app.runs import forward_pass, result_cache
-from k3scope.app.runs.fair_queue import LONGEST
+from k3scope.app.runs.fair_queue import FairQueue, QueueBounds
 from k3scope.app.runs.job import Cancelled, Job
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.run_store import Store
@@ -146,7 +146,8 @@ def test_a_cancelled_job_in_line_never_starts(monkeypatch):
 def test_the_line_is_bounded(monkeypatch):
     slow(monkeypatch, 0.0005)
     runner = Runner()
-    jobs = [runner.submit("k3-random", f"{i}") for i in range(LONGEST)]
+    runner._workers["k3-random"]._queue = FairQueue("k3-random", QueueBounds(entries=8))
+    jobs = [runner.submit("k3-random", f"{i}") for i in range(8)]
     with pytest.raises(ValueError, match="already wait"):
         runner.submit("k3-random", "one more")
     for job in jobs:
@@ -158,7 +159,7 @@ def test_the_line_is_bounded(monkeypatch):
 
 
 def test_runs_of_many_visitors_never_mix(runner):
-    prompts = [f"visitor {i} says {'ab'[i % 2] * (i + 1)}" for i in range(LONGEST)]
+    prompts = [f"visitor {i} says {'ab'[i % 2] * (i + 1)}" for i in range(8)]
     got: dict[str, object] = {}
 
     def visit(prompt):

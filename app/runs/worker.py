@@ -100,6 +100,9 @@ class Worker:
 
     def _estimate(self, entry: Entry) -> None:
         work = entry.item.work
+        if entry.item.job.cancelled:  # it ends at its next hook point, and takes nobody's room
+            entry.seconds = entry.slice_seconds = 0.0
+            return
         entry.seconds, entry.slice_seconds = self._price.seconds(work), self._price.first(work)
         entry.held_bytes = work.held_bytes
 

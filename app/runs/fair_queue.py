@@ -167,13 +167,13 @@ class FairQueue:
         if not entry.visitor:  # the program itself (tests, commands) has no bound in seconds
             return
         own = [other.seconds for other in self if other.visitor == entry.visitor]
-        if own and sum(own) + entry.seconds > bounds.seconds_of_visitor:
+        if sum(own) and sum(own) + entry.seconds > bounds.seconds_of_visitor:
             raise ValueError(
                 f"Your runs before this one need about {sum(own):,.0f} s, this one {entry.seconds:,.0f} s; "
                 f"at most {bounds.seconds_of_visitor:,.0f} s of one visitor wait here: let one end."
             )
         near = [other.seconds for other in self if other.address == entry.address]
-        if is_bounded(entry.address) and near and sum(near) + entry.seconds > bounds.seconds_of_address:
+        if is_bounded(entry.address) and sum(near) and sum(near) + entry.seconds > bounds.seconds_of_address:
             raise ValueError(
                 f"The runs from your network address need about {sum(near):,.0f} s; at most "
                 f"{bounds.seconds_of_address:,.0f} s of one address wait here: try again in a minute."

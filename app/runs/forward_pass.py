@@ -140,7 +140,8 @@ def patch_sources(
             raise ValueError(f"the run {name} has images; patching takes runs of text alone")
         own = edits(config, loads(spec.interventions))
         tokens = torch.tensor(ids(spec))
-        sources[name] = trace(loaded.model, tokens, points, own, on_point)
+        passed = trace(loaded.model, tokens, points, own, on_point)
+        sources[name] = replace(passed, logits=passed.logits.new_empty(0))  # nobody patches from them
         yield Slice(PLAIN, len(tokens))
     return sources
 

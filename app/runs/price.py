@@ -1,6 +1,7 @@
 """How many seconds a run needs, as far as the passes before it tell."""
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,9 @@ OBSERVED, PLAIN, STEP = "observed", "plain", "step"  # a pass with all that is m
 FORGET = 0.98  # weight of what was measured, with each measurement after it
 SLOWEST = 2e9  # multiplications a second at the start: what two busy cores do at least
 BELIEF = 0.05  # weight of the coefficients at the start against one measurement
+OUTLIER = 4.0  # times what was expected: a pass that took longer, the first one say, counts as so much
 SIZES = 16, 256, 2048  # tokens at which the start stands in for measurements
+_SUBSETS = [list(kept) for count in (1, 2, 3) for kept in combinations(range(3), count)]
 
 
 class Slice(NamedTuple):
@@ -35,6 +38,8 @@ class PassCost:
 
     def learn(self, tokens: int, seconds: float) -> None:
         """A pass over so many tokens took so long."""
+        expected = max(self.seconds(tokens), _curve(self._start, tokens))
+        seconds = min(seconds, OUTLIER * expected)
         self._products *= FORGET
         self._sums *= FORGET
         self._add(tokens, seconds, 1.0)
@@ -47,15 +52,17 @@ class PassCost:
         self._sums += weight * row * scale * seconds
 
     def _solve(self) -> tuple[float, float, float]:
-        """No coefficient below zero: those that would be are left out, one after the other."""
-        kept = [0, 1, 2]
-        while True:
-            found = np.linalg.lstsq(self._products[np.ix_(kept, kept)], self._sums[kept], rcond=None)[0]
-            if len(kept) == 1 or found.min() >= 0:
-                coefficients = np.zeros(3)
-                coefficients[kept] = np.maximum(found, 0.0)
-                return tuple(coefficients.tolist())
-            del kept[int(found.argmin())]
+        """The best coefficients of which none is below zero."""
+        best, least = np.zeros(3), 0.0
+        for kept in _SUBSETS:
+            coefficients = np.zeros(3)
+            products = self._products[np.ix_(kept, kept)]
+            coefficients[kept] = np.linalg.lstsq(products, self._sums[kept], rcond=None)[0]
+            # of the squared error, all that depends on the coefficients
+            error = coefficients @ self._products @ coefficients - 2 * coefficients @ self._sums
+            if coefficients.min() >= 0 and error < least:
+                best, least = coefficients, error
+        return tuple(best.tolist())
 
 
 def _curve(coefficients: tuple[float, float, float], tokens: int) -> float:

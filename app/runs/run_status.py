@@ -93,9 +93,8 @@ def failure(error: BaseException, what: str = "run") -> str:
 
 def _place(job: Job) -> str:
     place, seconds = job.standing()
-    if place < 2:
-        return "your turn is next"
-    return f"place {place:,} · about {max(1, round(seconds)):,} s"
+    where = f"place {place:,}" if place > 1 else "your turn is next"
+    return f"{where} · about {max(1, round(seconds)):,} s" if place > 1 or seconds >= 1 else where
 
 
 def progress(job: Job) -> dict:

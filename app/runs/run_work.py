@@ -13,13 +13,19 @@ NUMBER = 4  # bytes
 def work_of(config: Config, job: Job) -> Work:
     """The passes and decode steps of a run whose prompt has been read."""
     interventions, continuation = loads(job.interventions), job.continuation
-    sources = len(source_points(config, interventions))
+    sources = source_points(config, interventions)
     if interventions:  # they count positions: every token is a pass of its own
-        return Work(job.tokens, sources + continuation.tokens)
+        held_bytes = _source_bytes(config, job.tokens, sum(map(len, sources.values())))
+        return Work(job.tokens, len(sources) + continuation.tokens, held_bytes=held_bytes)
     if not continuation.length:
         return Work(job.tokens)
     steps = min(STEPPED, len(continuation.generated_ids)) + continuation.tokens
     return Work(job.tokens, 1, steps - 1, _held_bytes(config, job.tokens, steps))
+
+
+def _source_bytes(c: Config, tokens: int, points: int) -> int:
+    """Hook points of runs to patch from, as if they were as long as this one."""
+    return NUMBER * points * tokens * max(c.d, c.top_k * (c.latent or c.d))
 
 
 def _held_bytes(c: Config, tokens: int, steps: int) -> int:

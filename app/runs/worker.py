@@ -29,6 +29,9 @@ from k3scope.app.runs.runnable_model import RunnableModel
 from k3scope.model.interventions.intervention import loads
 from k3scope.model.vision.preprocess import read
 
+FEW = 20  # entries of a queue in which a standing is computed each time
+STANDING_LASTS = 0.01  # seconds that it is good for, per further entry
+
 
 def leave_room() -> None:
     """Half of the cores for this thread: a pass that takes all of a busy machine is 30 times slower."""
@@ -42,6 +45,8 @@ class Suspendable:
     job: Job
     work: Work
     slices: Generator[Slice | None, None, RunResult]
+    standing: tuple[int, float] = (0, 0.0)
+    look_again: float = 0.0  # when the standing is to be computed anew
 
     def end(self, error: BaseException) -> None:
         """There will be no result; what it holds is let go."""
@@ -93,13 +98,22 @@ class Worker:
 
     def _estimate(self, entry: Entry) -> None:
         work = entry.item.work
+        if entry.item.job.cancelled:  # it ends at its next hook point, and takes nobody's room
+            entry.seconds = entry.slice_seconds = 0.0
+            return
         entry.seconds, entry.slice_seconds = self._price.seconds(work), self._price.first(work)
         entry.held_bytes = work.held_bytes
 
     def _standing(self, entry: Entry) -> tuple[int, float]:
         with self._lock:
-            waits = entry in self._queue and not self._queue.running(entry)
-            return self._queue.standing(entry) if waits else (0, 0.0)
+            now = time.monotonic()
+            if self._queue.running(entry) or entry not in self._queue:
+                return 0, 0.0
+            if now >= entry.item.look_again:
+                entry.item.standing = self._queue.standing(entry)
+                # everybody who waits asks many times a second, and each answer looks at all of them
+                entry.item.look_again = now + STANDING_LASTS * (len(self._queue) - FEW)
+            return entry.item.standing
 
     def _withdraw(self, entry: Entry) -> None:
         """End a job where it waits; one that runs ends itself."""
@@ -189,6 +203,7 @@ class Worker:
     def _pass(self, loaded: LoadedModel, spec: RunSpec, job: Job) -> Generator[Slice, None, tuple]:
         """The result and the full run, which `forward_pass.forward` gives."""
         interventions = loads(spec.interventions)
+        job.enter("running")
         sources = yield from patch_sources(
             loaded, interventions, self.model.all_ids, self._cache.spec, job.on_point
         )

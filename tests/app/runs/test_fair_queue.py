@@ -157,6 +157,16 @@ def test_one_visitor_has_half_of_the_seconds():
     queue.put(entry(2, 30, 1.0))
 
 
+def test_what_is_being_cancelled_takes_no_room():
+    queue = FairQueue("m")
+    cancelled = entry(1, 500, 1.0)
+    queue.put(cancelled)
+    queue.next()
+    cancelled.seconds = 0.0
+    queue.put(entry(1, 500, 1.0))
+    assert len(queue) == 2
+
+
 def test_an_address_has_a_bound_and_this_machine_and_no_address_have_none():
     for address in ("", "127.0.0.1", "::1", "localhost"):
         queue = FairQueue("m", QueueBounds(1e9, 60, 90))

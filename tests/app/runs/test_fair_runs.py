@@ -88,6 +88,22 @@ def test_ten_passes_go_before_the_next_token_but_one_of_a_long_text(runner, slic
         long.future.result(5)
 
 
+def test_a_place_in_a_long_queue_is_not_computed_each_time_that_it_is_asked_for(runner, gate, monkeypatch):
+    computed, plain = [], FairQueue.standing
+    monkeypatch.setattr(
+        FairQueue, "standing", lambda queue, entry: (computed.append(entry), plain(queue, entry))[1]
+    )
+    gate.clear()
+    jobs = [ask(runner, n, f"many {n}") for n in range(1, 61)]
+    all_wait(jobs[1:])
+    computed.clear()
+    places = [[job.place for job in jobs[1:]] for _ in range(20)]
+    assert sorted(places[-1]) == list(range(1, 60))
+    assert len(computed) <= 2 * 59
+    for job in jobs:
+        job.cancel()
+
+
 def test_long_ones_of_three_visitors_do_not_lock_out_a_short_one(runner, slices, gate):
     long = [ask(runner, n, f"long {n} {m}", 60) for n in (1, 2, 3) for m in range(4)]
     until(lambda: len(set(slices)) >= 3)
@@ -175,5 +191,7 @@ def test_place_and_wait_are_told_and_that_a_text_lets_others_pass():
     assert run_status.progress(job)["text"] == "5 tokens · place 3 · about 12 s"
     job.standing = lambda: (1, 0.4)
     assert run_status.progress(job)["text"] == "5 tokens · your turn is next"
+    job.standing = lambda: (1, 7.0)
+    assert run_status.progress(job)["text"] == "5 tokens · your turn is next · about 7 s"
     job.stage, job.sampled, job.suspended = "sampling", 11, True
     assert run_status.progress(job)["text"] == "5 tokens · token 12 of 256 · letting others pass"

@@ -36,6 +36,12 @@ class TrustedProxies:
             address = hop
         return address
 
+    def client_address(self, request) -> str:
+        """Address of the visitor that a request of Bokeh's or Tornado's came from."""
+        # Bokeh's own headers are those of the session's token, which a visitor may have made up
+        request = getattr(request, "_request", request)
+        return self.client(request.remote_ip, ",".join(request.headers.get_list("X-Forwarded-For")))
+
 
 @dataclass
 class Connections:

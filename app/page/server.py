@@ -34,6 +34,7 @@ from k3scope.diagrams.scene.search import index
 from k3scope.model.checkpoint.model_registry import REGISTERED
 from k3scope.model.presets import preset
 
+NO_PROXIES = TrustedProxies()
 MESSAGE_LIMIT = 2 * 2**20  # bytes of one websocket message; images come in parts of 1 MB
 HTTP_LIMITS = {
     "idle_connection_timeout": 10,  # seconds until the headers of a request are whole, and between two
@@ -62,10 +63,13 @@ class PageHandler(NonceHandler, DocHandler):
         return await panel_patches.on_thread(super().get_session)
 
 
-def open_session(runner: Runner, sessions: WeakSet) -> pn.Template:
+def open_session(runner: Runner, sessions: WeakSet, proxies: TrustedProxies = NO_PROXIES) -> pn.Template:
     """The session's half of the page with a state and runs of its own; called once per opened page."""
     state, address = page.visit(pn.state.location.search if pn.state.location else "")
     session = RunSession(state, runner, execute, dispatch)
+    context = pn.state.curdoc.session_context if pn.state.curdoc else None
+    if context is not None and context.request is not None:
+        session.address = proxies.client_address(context.request)
     sessions.add(session)
     strip(session)
     when_loaded(session.open)  # a link that names a prompt runs it after the first paint
@@ -112,7 +116,7 @@ def serve(options: ServerOptions, store: Store) -> None:
     print(f"k3scope at {options.address}", flush=True)
     try:
         server = pn.serve(
-            {"/": lambda: open_session(runner, sessions)},
+            {"/": lambda: open_session(runner, sessions, options.trusted_proxies)},
             address=options.host,
             port=options.port,
             prefix=options.prefix,

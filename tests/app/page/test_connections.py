@@ -1,6 +1,7 @@
 """Whose address counts behind proxies, and how many connections there may be."""
 
 import pytest
+from tornado.httputil import HTTPHeaders, HTTPServerRequest
 
 from k3scope.app.page.connections import Connections, TrustedProxies
 
@@ -27,6 +28,18 @@ def test_the_last_hop_that_is_not_trusted_counts(peer, forwarded, client):
 def test_what_is_no_network_is_refused():
     with pytest.raises(ValueError, match="nonsense"):
         TrustedProxies.parse(["nonsense"])
+
+
+@pytest.mark.parametrize("peer", ["10.0.0.1", "203.0.113.9"])
+def test_a_session_has_the_address_of_the_connection_and_not_that_of_its_token(peer):
+    class Proxy:
+        """A request as Bokeh hands it on: its headers are those of the token."""
+
+        headers = HTTPHeaders({"X-Forwarded-For": "9.9.9.9"})
+        _request = HTTPServerRequest("GET", "/", headers=HTTPHeaders({"X-Forwarded-For": "198.51.100.1"}))
+
+    Proxy._request.remote_ip = peer
+    assert PROXIES.client_address(Proxy()) == ("198.51.100.1" if peer == "10.0.0.1" else peer)
 
 
 class Stream:

@@ -53,6 +53,26 @@ def arguments(parser) -> None:
         metavar="NAME=PATH",
         help="a checkpoint folder in the official layout or a config.json, under a name of yours; repeatable",
     )
+    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+    _public_arguments(parser)
+
+
+def _public_arguments(parser) -> None:
+    """Options of a server that others reach."""
+    parser.add_argument(
+        "--max-connections",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="connections in all, of which one address may have 64 (default: 1000)",
+    )
+    parser.add_argument(
+        "--trust-proxy",
+        action="append",
+        default=[],
+        metavar="ADDR|CIDR",
+        help="a proxy of yours: its X-Forwarded-For is believed, and it may have all connections; repeatable",
+    )
     parser.add_argument(
         "--frame-ancestors",
         action="append",
@@ -64,7 +84,6 @@ def arguments(parser) -> None:
         metavar="[HOST:]PORT",
         help="serve /metrics for Prometheus and /details there, to this machine only unless a host is named",
     )
-    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
 
 
 def run(options) -> None:
@@ -74,6 +93,8 @@ def run(options) -> None:
         raise ValueError(f"--store-size {options.store_size}: expected 1 to {MOST_MB:,} MB")
     if not 0 <= options.keep_days <= MOST_DAYS:
         raise ValueError(f"--keep-days {options.keep_days}: expected 0 (no bound) to {MOST_DAYS:,}")
+    if options.max_connections < 1:
+        raise ValueError(f"--max-connections {options.max_connections}: expected 1 or more")
     if not 0 < options.port < 65536:
         raise ValueError(f"--port {options.port}: expected 1 to 65535")
     metrics = _host_and_port("--metrics", options.metrics) if options.metrics else None
@@ -95,6 +116,8 @@ def run(options) -> None:
         tuple(options.allow_origin),
         show=not options.no_open,
         frame_ancestors=_frame_ancestors(options.frame_ancestors),
+        max_connections=options.max_connections,
+        trusted_proxies=_trusted_proxies(options.trust_proxy),
         metrics=metrics,
     )
     server.serve(address, store)
@@ -108,6 +131,15 @@ def _frame_ancestors(names: list[str] | None) -> tuple[str, ...]:
     if names and "none" in names and len(names) > 1:
         raise ValueError("--frame-ancestors none: expected no other beside it")
     return tuple(names or ("*",))
+
+
+def _trusted_proxies(texts: list[str]):
+    from k3scope.app.page.connections import TrustedProxies
+
+    try:
+        return TrustedProxies.parse(texts)
+    except ValueError as error:
+        raise ValueError(f"--trust-proxy: expected an address or a network: 10.0.0.0/8 ({error})") from None
 
 
 def _host_and_port(option: str, text: str) -> tuple[str, int]:

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakSet
 
@@ -14,6 +14,7 @@ from panel.io.server import DocHandler, Server
 from k3scope.app import models
 from k3scope.app.page import card_page, page, preloaded
 from k3scope.app.page.architecture.layer_strip import strip
+from k3scope.app.page.connections import Connections, TrustedProxies
 from k3scope.app.page.dock.dock import dock
 from k3scope.app.page.health import Liveness
 from k3scope.app.page.http_headers import NonceHandler, add_headers
@@ -21,6 +22,7 @@ from k3scope.app.page.inspector.live import live
 from k3scope.app.page.kit import panel_patches
 from k3scope.app.page.kit.events import dispatch, execute, threads, when_loaded
 from k3scope.app.page.lab.lab_tab import lab
+from k3scope.app.page.log_lines import clean_logs
 from k3scope.app.page.server_metrics import Counts, Metrics, operator_pages
 from k3scope.app.pool.pool import pool
 from k3scope.app.runs.run_session import RunSession
@@ -33,7 +35,13 @@ from k3scope.diagrams.scene.search import index
 from k3scope.model.checkpoint.model_registry import REGISTERED
 from k3scope.model.presets import preset
 
-MESSAGE_LIMIT = 20 * 2**20  # bytes of one websocket message
+NO_PROXIES = TrustedProxies()
+MESSAGE_LIMIT = 2 * 2**20  # bytes of one websocket message; images come in parts of 1 MB
+HTTP_LIMITS = {
+    "idle_connection_timeout": 10,  # seconds until the headers of a request are whole, and between two
+    "body_timeout": 10,
+    "max_body_size": 2**16,  # bytes; no request has a body
+}
 
 
 class PageHandler(NonceHandler, DocHandler):
@@ -60,10 +68,13 @@ class PageHandler(NonceHandler, DocHandler):
         return session
 
 
-def open_session(runner: Runner, sessions: WeakSet) -> pn.Template:
+def open_session(runner: Runner, sessions: WeakSet, proxies: TrustedProxies = NO_PROXIES) -> pn.Template:
     """The session's half of the page with a state and runs of its own; called once per opened page."""
     state, address = page.visit(pn.state.location.search if pn.state.location else "")
     session = RunSession(state, runner, execute, dispatch)
+    context = pn.state.curdoc.session_context if pn.state.curdoc else None
+    if context is not None and context.request is not None:
+        session.address = proxies.client_address(context.request)
     sessions.add(session)
     strip(session)
     when_loaded(session.open)  # a link that names a prompt runs it after the first paint
@@ -81,6 +92,8 @@ class ServerOptions:
     origins: tuple[str, ...] = ()  # further host names that may embed or proxy the page
     show: bool = False  # open a browser
     frame_ancestors: tuple[str, ...] = ("*",)  # who may embed the page: self, none, hosts, * for all
+    max_connections: int = 1000
+    trusted_proxies: TrustedProxies = field(default_factory=TrustedProxies)
     metrics: tuple[str, int] | None = None  # host and port of what an operator watches
 
     @property
@@ -95,6 +108,7 @@ def serve(options: ServerOptions, store: Store) -> None:
     if options.metrics:
         _claim(*options.metrics, "--metrics")
     pn.extension("mathjax")
+    clean_logs()
     panel_patches.serve_pages_with(PageHandler)
     threads.resize(options.threads)
     registered = {name: str(model.path) for name, model in REGISTERED.items()}
@@ -107,16 +121,14 @@ def serve(options: ServerOptions, store: Store) -> None:
     print(f"k3scope at {options.address}", flush=True)
     try:
         server = pn.serve(
-            {"/": lambda: open_session(runner, sessions)},
+            {"/": lambda: open_session(runner, sessions, options.trusted_proxies)},
             address=options.host,
             port=options.port,
             prefix=options.prefix,
             websocket_origin=allowed_origins(options.origins, options.port),
             websocket_max_message_size=MESSAGE_LIMIT,
-            extra_patterns=[
-                ("/liveness", Liveness),
-                (card_page.PATH, card_page.CardHandler),
-            ],
+            http_server_kwargs=HTTP_LIMITS,
+            extra_patterns=[("/liveness", Liveness), (card_page.PATH, card_page.CardHandler)],
             start=False,
             show=options.show,
             verbose=False,  # the address is printed above, once
@@ -124,8 +136,11 @@ def serve(options: ServerOptions, store: Store) -> None:
             compress_response=True,
         )
         add_headers(server._tornado, options.frame_ancestors)
+        connections = Connections(options.max_connections, options.trusted_proxies)
+        connections.limit(server._http)
         if options.metrics:
-            _watch(server, options.metrics, runner, sessions)
+            counts = Counts(lambda: len(sessions), lambda: connections.count)
+            _watch(server, options.metrics, Metrics(runner, counts), {"runner": runner, "sessions": sessions})
         server.start()
         server.io_loop.start()
     finally:
@@ -133,13 +148,11 @@ def serve(options: ServerOptions, store: Store) -> None:
         runner.close()
 
 
-def _watch(server: Server, at: tuple[str, int], runner: Runner, sessions: WeakSet) -> None:
+def _watch(server: Server, at: tuple[str, int], metrics: Metrics, details: dict) -> None:
     """Serve what an operator watches, on the loop of the page's server."""
-    counts = Counts(lambda: len(sessions), lambda: len(server._http._connections))
-    metrics = Metrics(runner, counts)
     server.io_loop.add_callback(metrics.lag.measure)
     host, port = at
-    operator_pages(metrics, {"runner": runner, "sessions": sessions}).listen(port, host)
+    operator_pages(metrics, details).listen(port, host)
     print(f"metrics at http://{host}:{port}/metrics", flush=True)
 
 

@@ -21,6 +21,7 @@ from k3scope.app.runs.job import Cancelled, Job
 from k3scope.app.runs.runner import Runner
 
 LAG_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5)  # seconds
+LOGGERS = ("", "bokeh", "panel")  # the last two hand nothing on to the root
 RUN_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 300)  # seconds
 
 
@@ -66,7 +67,8 @@ class Metrics(Collector):
         self.lag = LoopLag(lags.observe)
         self.registry.register(self)
         runner.observers.append(self.watch)
-        logging.getLogger().addHandler(self._errors)
+        for name in LOGGERS:
+            logging.getLogger(name).addHandler(self._errors)
 
     def watch(self, job: Job) -> None:
         """Count a run, and its seconds, when it ends."""

@@ -1,0 +1,88 @@
+"""Who is connected: whose address counts behind proxies, and how many connections there may be."""
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
+
+PER_ADDRESS = 64  # connections of one address that is no proxy of ours
+
+
+@dataclass(frozen=True)
+class TrustedProxies:
+    """Networks of proxies whose X-Forwarded-For is believed."""
+
+    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+
+    @classmethod
+    def parse(cls, texts: Sequence[str]) -> "TrustedProxies":
+        """ValueError for what is no address and no network."""
+        return cls(tuple(ipaddress.ip_network(text, strict=False) for text in texts))
+
+    def trusts(self, address: str) -> bool:
+        try:
+            return any(ipaddress.ip_address(address) in network for network in self.networks)
+        except ValueError:
+            return False
+
+    def client(self, peer: str, forwarded: str = "") -> str:
+        """The last hop that is no proxy of ours: what stands before it anybody may have written."""
+        address = peer
+        for hop in reversed([hop.strip() for hop in forwarded.split(",")]):
+            if not self.trusts(address) or not _is_address(hop):
+                break
+            address = hop
+        return address
+
+    def client_address(self, request) -> str:
+        """Address of the visitor that a request of Bokeh's or Tornado's came from."""
+        # Bokeh's own headers are those of the session's token, which a visitor may have made up
+        request = getattr(request, "_request", request)
+        return self.client(request.remote_ip, ",".join(request.headers.get_list("X-Forwarded-For")))
+
+
+@dataclass
+class Connections:
+    """Counts the connections of a server, and closes those above its limits at once."""
+
+    most: int
+    proxies: TrustedProxies
+    per_address: int = PER_ADDRESS
+    _open: dict[IOStream, str] = field(
+        default_factory=dict
+    )  # address of each; closed ones leave with the next
+
+    @property
+    def count(self) -> int:
+        return sum(not stream.closed() for stream in self._open)
+
+    def limit(self, server: HTTPServer) -> None:
+        """Look at every connection before the server does."""
+        handle = server.handle_stream
+
+        def handle_stream(stream: IOStream, address: tuple) -> None:
+            if self.take(stream, str(address[0])):
+                handle(stream, address)
+            else:
+                stream.close()
+
+        server.handle_stream = handle_stream
+
+    def take(self, stream: IOStream, address: str) -> bool:
+        """Count a connection; False when there are too many, in all or of its address."""
+        self._open = {other: its for other, its in self._open.items() if not other.closed()}
+        own = sum(its == address for its in self._open.values())
+        if len(self._open) >= self.most or (own >= self.per_address and not self.proxies.trusts(address)):
+            return False
+        self._open[stream] = address
+        return True
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

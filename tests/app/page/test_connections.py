@@ -1,0 +1,63 @@
+"""Whose address counts behind proxies, and how many connections there may be."""
+
+import pytest
+from tornado.httputil import HTTPHeaders, HTTPServerRequest
+
+from k3scope.app.page.connections import Connections, TrustedProxies
+
+PROXIES = TrustedProxies.parse(["10.0.0.0/8", "::1"])
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("203.0.113.9", "", "203.0.113.9"),
+        ("203.0.113.9", "198.51.100.1", "203.0.113.9"),  # nobody of ours says so
+        ("10.0.0.1", "198.51.100.1", "198.51.100.1"),
+        ("10.0.0.1", "1.1.1.1, 198.51.100.1", "198.51.100.1"),  # the first is what the visitor wrote
+        ("10.0.0.1", "198.51.100.1, 10.0.0.2", "198.51.100.1"),
+        ("::1", "198.51.100.1", "198.51.100.1"),
+        ("10.0.0.1", "not an address", "10.0.0.1"),
+        ("10.0.0.1", "", "10.0.0.1"),
+    ],
+)
+def test_the_last_hop_that_is_not_trusted_counts(peer, forwarded, client):
+    assert PROXIES.client(peer, forwarded) == client
+
+
+def test_what_is_no_network_is_refused():
+    with pytest.raises(ValueError, match="nonsense"):
+        TrustedProxies.parse(["nonsense"])
+
+
+@pytest.mark.parametrize("peer", ["10.0.0.1", "203.0.113.9"])
+def test_a_session_has_the_address_of_the_connection_and_not_that_of_its_token(peer):
+    class Proxy:
+        """A request as Bokeh hands it on: its headers are those of the token."""
+
+        headers = HTTPHeaders({"X-Forwarded-For": "9.9.9.9"})
+        _request = HTTPServerRequest("GET", "/", headers=HTTPHeaders({"X-Forwarded-For": "198.51.100.1"}))
+
+    Proxy._request.remote_ip = peer
+    assert PROXIES.client_address(Proxy()) == ("198.51.100.1" if peer == "10.0.0.1" else peer)
+
+
+class Stream:
+    """As much of a stream as is asked."""
+
+    def __init__(self):
+        self.over = False
+
+    def closed(self) -> bool:
+        return self.over
+
+
+def test_one_address_has_no_more_than_its_share_and_a_proxy_all():
+    connections = Connections(most=5, proxies=PROXIES, per_address=2)
+    streams = [Stream() for _ in range(7)]
+    assert [connections.take(s, "203.0.113.9") for s in streams[:3]] == [True, True, False]
+    assert [connections.take(s, "10.0.0.1") for s in streams[3:]] == [True, True, True, False]
+    assert connections.count == 5
+    streams[0].over = True
+    assert connections.count == 4
+    assert connections.take(Stream(), "203.0.113.9")

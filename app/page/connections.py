@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
 
+from k3scope.app.runs.fair_queue import is_bounded
+
 PER_ADDRESS = 64  # connections of one address that is no proxy of ours
 
 
@@ -74,7 +76,9 @@ class Connections:
         """Count a connection; False when there are too many, in all or of its address."""
         self._open = {other: its for other, its in self._open.items() if not other.closed()}
         own = sum(its == address for its in self._open.values())
-        if len(self._open) >= self.most or (own >= self.per_address and not self.proxies.trusts(address)):
+        # this machine's own address is that of a proxy nobody named, or of whoever tries the server
+        bounded = is_bounded(address) and not self.proxies.trusts(address)
+        if len(self._open) >= self.most or (own >= self.per_address and bounded):
             return False
         self._open[stream] = address
         return True

@@ -3,13 +3,14 @@
 import asyncio
 import gc
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakSet
 
 import panel as pn
 from panel.io.server import DocHandler, Server
+from tornado.web import HTTPError
 
 from k3scope.app import models
 from k3scope.app.page import card_page, page, preloaded
@@ -37,6 +38,7 @@ from k3scope.model.presets import preset
 
 NO_PROXIES = TrustedProxies()
 MESSAGE_LIMIT = 2 * 2**20  # bytes of one websocket message; images come in parts of 1 MB
+UNUSED_CHECK_MS = 5_000  # between two looks for pages that were asked for and never connected; they have 15 s
 HTTP_LIMITS = {
     "idle_connection_timeout": 10,  # seconds until the headers of a request are whole, and between two
     "body_timeout": 10,
@@ -47,7 +49,11 @@ HTTP_LIMITS = {
 class PageHandler(NonceHandler, DocHandler):
     """Sends the opening of a link at once, and the session's half when there is a session."""
 
+    is_full: Callable[[], bool] = staticmethod(lambda: False)  # whether no further visitor is taken
+
     async def get(self, *args, **kwargs):
+        if self.is_full():
+            raise HTTPError(503)
         if self.request.path.endswith("/"):
             # Panel would split the query there
             self.request.query = self.request.query.replace("?", "%3F")
@@ -93,6 +99,7 @@ class ServerOptions:
     show: bool = False  # open a browser
     frame_ancestors: tuple[str, ...] = ("*",)  # who may embed the page: self, none, hosts, * for all
     max_connections: int = 1000
+    max_sessions: int = 500  # open pages
     trusted_proxies: TrustedProxies = field(default_factory=TrustedProxies)
     metrics: tuple[str, int] | None = None  # host and port of what an operator watches
 
@@ -118,6 +125,7 @@ def serve(options: ServerOptions, store: Store) -> None:
     sessions: WeakSet[RunSession] = WeakSet()  # those that no closed page has let go
     runnable = [name for name in (*models.RUNNABLE, *REGISTERED) if name not in unavailable]
     runner = Runner(runnable, store, unavailable)
+    PageHandler.is_full = staticmethod(lambda: len(sessions) >= options.max_sessions)
     print(f"k3scope at {options.address}", flush=True)
     try:
         server = pn.serve(
@@ -127,6 +135,7 @@ def serve(options: ServerOptions, store: Store) -> None:
             prefix=options.prefix,
             websocket_origin=allowed_origins(options.origins, options.port),
             websocket_max_message_size=MESSAGE_LIMIT,
+            check_unused_sessions_milliseconds=UNUSED_CHECK_MS,
             http_server_kwargs=HTTP_LIMITS,
             extra_patterns=[("/liveness", Liveness), (card_page.PATH, card_page.CardHandler)],
             start=False,

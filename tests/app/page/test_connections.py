@@ -1,6 +1,10 @@
 """Whose address counts behind proxies, and how many connections there may be."""
 
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
 import pytest
+from server_process import served
 from tornado.httputil import HTTPHeaders, HTTPServerRequest
 
 from k3scope.app.page.connections import Connections, TrustedProxies
@@ -61,3 +65,18 @@ def test_one_address_has_no_more_than_its_share_and_a_proxy_all():
     streams[0].over = True
     assert connections.count == 4
     assert connections.take(Stream(), "203.0.113.9")
+
+
+def test_this_machine_has_no_share():
+    connections = Connections(most=5, proxies=TrustedProxies(), per_address=2)
+    assert [connections.take(Stream(), "127.0.0.1") for _ in range(6)] == [True] * 5 + [False]
+
+
+@pytest.mark.browser
+def test_a_visitor_too_many_is_asked_to_come_back(tmp_path):
+    with served(tmp_path, "--max-sessions", "1") as server:
+        urlopen(server.address).close()
+        with pytest.raises(HTTPError) as refused:
+            urlopen(server.address)
+        assert (refused.value.code, refused.value.headers["Retry-After"]) == (503, "60")
+        assert "as many visitors as it takes" in refused.value.read().decode()

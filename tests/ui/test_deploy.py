@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import deployment
 import pytest
 from playwright.sync_api import expect
-from server_process import free_port
+from server_process import Server, free_port
 
 LONG_LINK = "?select=kda&note=" + "a" * 7980  # "GET /k3/" and "HTTP/1.1" around it: a request line of 8 KB
 LONG_BODY = 17_000  # bytes
@@ -139,3 +139,32 @@ def test_the_path_without_its_slash_leads_to_the_page(context, guard, url):
     page, wrong = opened(context, guard, url.removesuffix("/") + "?select=kda")
     expect(page).to_have_url(url + "?select=kda")
     assert wrong == []
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("proxy", deployment.PROXIES)
+def test_two_servers_over_one_store_keep_a_page_where_it_is_from(proxy, browser, guard, tmp_path, served):
+    second = Server(tmp_path / "second", at="k3/")
+    second.folder.mkdir()
+    more = deployment.SEVERAL[proxy] | {"127.0.0.1:5007": f"127.0.0.1:{second.port}"}
+    with behind(proxy, tmp_path, served, **more) as address:
+        second.options = ("--prefix", "/k3", "--allow-origin", urlsplit(address).netloc)
+        second.options += ("--store", str(tmp_path / "runs.sqlite"))
+        second.start()
+        try:
+            servers = {_server_of_a_visitor(browser, guard, address) for _ in range(8)}
+        finally:
+            second.stop()
+    assert servers == ({"one", "two"} if proxy == "haproxy" else {None})
+
+
+def _server_of_a_visitor(browser, guard, address: str) -> str | None:
+    """The server that the cookie names, after a visit in which a click was answered."""
+    context = browser.new_context(ignore_https_errors=True)
+    page, wrong = opened(context, guard, address)
+    select(page, "Token embedding")
+    expect(page.get_by_test_id("subject")).to_contain_text("Token embedding")
+    cookies = {cookie["name"]: cookie["value"] for cookie in context.cookies()}
+    context.close()
+    assert [line for line in wrong if line != "websocket closed"] == []
+    return cookies.get("K3SCOPE")

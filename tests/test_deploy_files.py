@@ -5,16 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from deployment import DEPLOY, PROXIES, certificate, filled, program
+from deployment import DEPLOY, PROXIES, SEVERAL, certificate, filled, program
 
-SEVERAL = {
-    "nginx": {"# ip_hash;": "ip_hash;", "# server 127.0.0.1:5007;": "server 127.0.0.1:5007;"},
-    "haproxy": {
-        "# cookie K3SCOPE": "cookie K3SCOPE",
-        "# server one": "server three",
-        "# server two": "server two",
-    },
-}
 CHECK = {"nginx": "-t", "haproxy": "-c"}
 GUIDE = (DEPLOY.parent / "deploy.md").read_text(encoding="utf-8")
 EXPOSURE = 1.5  # of systemd's scale of 0 to 10; under 2 is its best word, "OK"

@@ -68,7 +68,7 @@ def nginx(folder: Path, plain: int, tls: int, behind: int, **more: str) -> list[
         "server_name k3.example;": "server_name localhost;",
         "127.0.0.1:5006": f"127.0.0.1:{behind}",
     }
-    file = filled("nginx.conf", folder, names | more)
+    file = filled("nginx.conf", folder, more | names)
     return [program("nginx"), "-e", f"{folder}/nginx.log", "-c", str(file), "-g", "daemon off;"]
 
 
@@ -80,10 +80,15 @@ def haproxy(folder: Path, plain: int, tls: int, behind: int, **more: str) -> lis
         "bind :443": f"bind 127.0.0.1:{tls}",
         "127.0.0.1:5006": f"127.0.0.1:{behind}",
     }
-    return [program("haproxy"), "-f", str(filled("haproxy.cfg", folder, names | more))]
+    return [program("haproxy"), "-f", str(filled("haproxy.cfg", folder, more | names))]
 
 
 PROXIES = {"nginx": nginx, "haproxy": haproxy}
+# what is a comment in the files until there are several servers
+SEVERAL = {
+    "nginx": {"# ip_hash;": "ip_hash;", "# server 127.0.0.1:5007;": "server 127.0.0.1:5007;"},
+    "haproxy": {"# cookie K3SCOPE": "cookie K3SCOPE", "# server two": "server two"},
+}
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import deployment
 import pytest
 from playwright.sync_api import expect
-from server_process import free_port
+from server_process import Server, free_port
 
 LONG_LINK = "?select=kda&note=" + "a" * 7980  # "GET /k3/" and "HTTP/1.1" around it: a request line of 8 KB
 LONG_BODY = 17_000  # bytes
@@ -44,6 +44,7 @@ def url(request, tmp_path_factory, served):
 def listen(page) -> list[str]:
     """What goes wrong from now on: errors in the console, websockets that end, answers that are none."""
     wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda line: line.type == "error" and wrong.append(line.text))
     page.on("websocket", lambda socket: socket.on("close", lambda _: wrong.append("websocket closed")))
     page.on("response", lambda got: got.status >= 400 and wrong.append(f"{got.status} {got.url[:80]}"))
@@ -52,7 +53,9 @@ def listen(page) -> list[str]:
 
 def opened(context, guard, address: str):
     """A live page, and what goes wrong there."""
-    page = guard.watch(context.new_page())
+    page = context.new_page()
+    if guard:  # it is there where the address is the fixture's
+        guard.watch(page)
     wrong = listen(page)
     page.goto(address)
     page.wait_for_selector("html.live")
@@ -91,11 +94,11 @@ def test_a_visitor_may_be_silent_for_longer_than_any_time_out(context, guard, ur
 
 
 @pytest.mark.sweep
-def test_a_time_out_below_the_ping_cuts_the_websocket(context, guard, tmp_path, served):
+def test_a_time_out_below_the_ping_cuts_the_websocket(context, tmp_path, served):
     """What the two tests above would see."""
     short = {"proxy_read_timeout 120s": "proxy_read_timeout 10s"}
     with behind("nginx", tmp_path, served, **short) as address:
-        page, wrong = opened(context, guard, address)
+        page, wrong = opened(context, None, address)
         page.wait_for_timeout(SILENT_S * 1000)
         assert "websocket closed" in wrong
 
@@ -139,3 +142,32 @@ def test_the_path_without_its_slash_leads_to_the_page(context, guard, url):
     page, wrong = opened(context, guard, url.removesuffix("/") + "?select=kda")
     expect(page).to_have_url(url + "?select=kda")
     assert wrong == []
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("proxy", deployment.PROXIES)
+def test_two_servers_over_one_store_keep_a_page_where_it_is_from(proxy, browser, tmp_path, served):
+    second = Server(tmp_path / "second", at="k3/")
+    second.folder.mkdir()
+    more = deployment.SEVERAL[proxy] | {"127.0.0.1:5007": f"127.0.0.1:{second.port}"}
+    with behind(proxy, tmp_path, served, **more) as address:
+        second.options = ("--prefix", "/k3", "--allow-origin", urlsplit(address).netloc)
+        second.options += ("--store", str(tmp_path / "runs.sqlite"))
+        second.start()
+        try:
+            servers = {_server_of_a_visitor(browser, address) for _ in range(8)}
+        finally:
+            second.stop()
+    assert servers == ({"one", "two"} if proxy == "haproxy" else {None})
+
+
+def _server_of_a_visitor(browser, address: str) -> str | None:
+    """The server that the cookie names, after a visit in which a click was answered."""
+    context = browser.new_context(ignore_https_errors=True)
+    page, wrong = opened(context, None, address)
+    select(page, "Token embedding")
+    expect(page.get_by_test_id("subject")).to_contain_text("Token embedding")
+    cookies = {cookie["name"]: cookie["value"] for cookie in context.cookies()}
+    context.close()
+    assert [line for line in wrong if line != "websocket closed"] == []
+    return cookies.get("K3SCOPE")

@@ -1,8 +1,11 @@
 """Read and write the official config.json."""
 
 import difflib
+from math import isfinite
+from reprlib import repr as short
 from typing import Any
 
+from k3scope.model.config_limits import LIMITS, MOST_EXPERTS
 from k3scope.model.vision.vision_config import VisionConfig
 
 # official key -> our field
@@ -23,6 +26,7 @@ K3_ONLY = {
 STORED = ("bfloat16", "float16", "float32", "float64")
 K3_MARKS = ("attn_res_block_size", "routed_expert_hidden_size", "activation_situ_beta", "latent_moe_use_norm")
 LINEAR = {"num_heads": "kda_heads", "head_dim": "kda_head_dim", "short_conv_kernel_size": "conv"}
+KINDS = {dict: "an object", list: "a list"}
 # keys that must have the one value these models implement
 FIXED = {
     "mla_use_nope": True, "moe_renormalize": True, "moe_router_activation_func": "sigmoid",
@@ -63,6 +67,8 @@ def config_fields(official: dict[str, Any]) -> dict[str, Any]:
     values = {ours: _number(text, key) for key, ours in COMMON.items()}
     values |= {ours: _number(linear, key) for key, ours in LINEAR.items()}
     values["kinds"] = _kinds(text, linear)
+    if (experts := len(values["kinds"]) * values["experts"]) > MOST_EXPERTS:
+        raise ValueError(f"config.json: {experts:,} experts in all layers; at most {MOST_EXPERTS:,} are read")
     values["stored"] = _stored(official, text)
     is_k3 = any(key in text for key in K3_MARKS)
     values |= _k3(text, linear) if is_k3 else _kimi_linear(text, linear)
@@ -78,7 +84,10 @@ def _k3(text: dict, linear: dict) -> dict:
     floor = linear.get("gate_lower_bound")  # absent in small public K3s: softplus decay
     if floor is not None:
         floor = float(_number(linear, "gate_lower_bound"))
-    packed = "mxfp4" in str(text.get("quantization_config", {}).get("format", ""))
+    quantization = (
+        _need(text, "quantization_config", dict) if text.get("quantization_config") is not None else {}
+    )
+    packed = "mxfp4" in str(quantization.get("format", ""))
     sizes = {ours: _number(text, key) for key, ours in K3_ONLY.items()}
     return sizes | {"decay_floor": floor, "packed_experts": packed}
 
@@ -112,9 +121,10 @@ def _vision(official: dict, text: dict) -> dict:
             raise ValueError(f"config.json: {key} is {value}, but {other} is {expected}; they must be equal")
     kernel = _need(vision, "merge_kernel_size", list)
     if len(kernel) != 2 or kernel[0] != kernel[1]:
-        raise ValueError(f"config.json: merge_kernel_size is {kernel}; only squares are implemented")
+        raise ValueError(f"config.json: merge_kernel_size is {short(kernel)}; only squares are implemented")
+    merge = _number({"merge_kernel_size": kernel[0]}, "merge_kernel_size")
     return {
-        "vision": VisionConfig(**sizes, merge=kernel[0]),
+        "vision": VisionConfig(**sizes, merge=merge),
         "media_pad": _number(official, "media_placeholder_token_id"),
     }
 
@@ -123,40 +133,51 @@ def _stored(official: dict, text: dict) -> str:
     """The dtype of the checkpoint; the release and older files name the key differently."""
     dtypes = [c[key] for c in (official, text) for key in ("dtype", "torch_dtype") if c.get(key)]
     if dtypes and dtypes[0] not in STORED:
-        raise ValueError(f"config.json: dtype is {dtypes[0]!r}; expected one of {', '.join(STORED)}")
+        raise ValueError(f"config.json: dtype is {short(dtypes[0])}; expected one of {', '.join(STORED)}")
     return dtypes[0] if dtypes else "bfloat16"
 
 
 def _fixed(text: dict, table: dict) -> None:
     for key, value in table.items():
         if (actual := _need(text, key)) != value:
-            raise ValueError(f"config.json: {key} is {actual!r}; only {value!r} is implemented")
+            raise ValueError(f"config.json: {key} is {short(actual)}; only {value!r} is implemented")
 
 
 def _need(config: dict, key: str, kind: type = object):
     if key not in config:
         close = difflib.get_close_matches(key, config, 1)
-        hint = f" (there is {close[0]!r}: a different key)" if close else ""
+        hint = f" (there is {short(close[0])}: a different key)" if close else ""
         raise ValueError(f"config.json: the key {key!r} is missing{hint}")
     if not isinstance(config[key], kind):
-        raise ValueError(f"config.json: {key} is {config[key]!r}; expected {getattr(kind, '__name__', kind)}")
+        raise ValueError(f"config.json: {key} is {short(config[key])}; expected {KINDS[kind]}")
     return config[key]
 
 
 def _number(config: dict, key: str) -> int | float:
-    value = _need(config, key)
+    """A number; one that LIMITS knows is a whole one and within them."""
+    value, most = _need(config, key), LIMITS.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"config.json: {key} is {value!r}; expected a number")
+        raise ValueError(f"config.json: {key} is {short(value)}; expected a number")
+    if most is None and not (abs(value) < 1e30 and isfinite(value)):
+        raise ValueError(
+            f"config.json: {key} is {short(value)}; expected a number that a model can compute with"
+        )
+    if most is not None and not isinstance(value, int):
+        raise ValueError(f"config.json: {key} is {value}; expected a whole number")
+    if most is not None and value > most:
+        written = f"{value:,}" if value < 10**20 else short(value)
+        raise ValueError(f"config.json: {key} is {written}; at most {most:,} is read")
     return value
 
 
 def _kinds(text: dict, linear: dict) -> tuple[str, ...]:
     """The kind of each layer. The official lists count from 1."""
     count = _number(text, "num_hidden_layers")
-    kda = set(_need(linear, "kda_layers", list))
-    mla = set(_need(linear, "full_attn_layers", list))
+    kda, mla = (_layers(linear, key) for key in ("kda_layers", "full_attn_layers"))
     if both := kda & mla:
-        raise ValueError(f"config.json: layers {sorted(both)} are in both kda_layers and full_attn_layers")
+        raise ValueError(
+            f"config.json: layers {sorted(both)[:8]} are in both kda_layers and full_attn_layers"
+        )
     if (kda | mla) != set(range(1, count + 1)):
         odd = sorted((kda | mla) ^ set(range(1, count + 1)), key=str)
         raise ValueError(
@@ -164,3 +185,10 @@ def _kinds(text: dict, linear: dict) -> tuple[str, ...]:
             f"missing or out of range: {odd[:8]}"
         )
     return tuple("kda" if i + 1 in kda else "mla" for i in range(count))
+
+
+def _layers(linear: dict, key: str) -> set[int]:
+    layers = _need(linear, key, list)
+    if wrong := [layer for layer in layers if type(layer) is not int]:
+        raise ValueError(f"config.json: {key} holds {short(wrong[0])}; expected the numbers of layers")
+    return set(layers)

@@ -1,6 +1,5 @@
 """Two models side by side: fields, parameters by block, caches; and a config.json that somebody brings."""
 
-import json
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -10,10 +9,10 @@ from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec import block_spec
 from k3scope.diagrams.spec.config_fields import MEANINGS
 from k3scope.model.config import Config
+from k3scope.model.config_limits import LARGEST_FILE
+from k3scope.model.files.json_file import parse_json
 from k3scope.model.init import build
 
-LARGEST_FILE = 64 * 1024  # bytes of a config.json; the release's own has 7 kB
-MOST_LAYERS = 128  # of each half: every one is built
 MISSING = "none"
 
 
@@ -69,24 +68,10 @@ def read_config(text: str) -> Config:
     if len(text.encode(errors="replace")) > LARGEST_FILE:
         raise ValueError(f"the file is larger than {LARGEST_FILE // 1024} kB: no config.json is")
     try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError):
+        raw = parse_json(text)
+    except ValueError:
         raise ValueError("this is not valid JSON; expected the config.json of a checkpoint") from None
-    _check_layers(raw)
-    try:
-        return Config.from_official(raw)
-    except (TypeError, AttributeError):
-        raise ValueError("config.json: a key holds another kind of value than the official one") from None
-
-
-def _check_layers(raw) -> None:
-    """Before anything is made of them: a number in a file must not keep the server busy."""
-    config = raw if isinstance(raw, dict) else {}
-    for part, key in (("text_config", "num_hidden_layers"), ("vision_config", "vt_num_hidden_layers")):
-        for section in (config, config.get(part)):
-            count = section.get(key) if isinstance(section, dict) else None
-            if isinstance(count, int | float) and count > MOST_LAYERS:
-                raise ValueError(f"config.json: {key} is {count:,}; at most {MOST_LAYERS} are compared here")
+    return Config.from_official(raw)
 
 
 @lru_cache(maxsize=8)

@@ -1,6 +1,5 @@
 """Open a checkpoint folder in the official layout: what is there, what is missing, and the model in it."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +12,9 @@ from torch import Tensor, nn
 
 from k3scope.model.checkpoint.tensor_layout import Layout, Stored, TensorEntry
 from k3scope.model.config import Config
+from k3scope.model.config_limits import LARGEST_FILE
 from k3scope.model.files.checkpoint_folder import Folder
+from k3scope.model.files.json_file import read_json
 from k3scope.model.files.safetensors_shard import TensorHeader
 from k3scope.model.init import build
 from k3scope.model.kernels import mxfp4
@@ -35,12 +36,9 @@ def read_config(path: str | Path) -> Config:
 
 
 def _config_of_file(file: Path) -> Config:
-    try:
-        return Config.from_official(json.loads(file.read_text()))
-    except FileNotFoundError:
-        raise ValueError(f"{file}: no such file; expected an official config.json") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file}: not valid JSON ({error})") from None
+    if not file.exists():
+        raise ValueError(f"{file}: no such file; expected an official config.json")
+    return Config.from_official(read_json(file, LARGEST_FILE))
 
 
 def open_checkpoint(folder: str | Path) -> "Checkpoint":

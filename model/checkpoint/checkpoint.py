@@ -15,14 +15,14 @@ from k3scope.model.config import Config
 from k3scope.model.config_limits import LARGEST_FILE
 from k3scope.model.files.checkpoint_folder import Folder
 from k3scope.model.files.json_file import read_json
-from k3scope.model.files.safetensors_shard import TensorHeader
+from k3scope.model.files.safetensors_header import TensorHeader
 from k3scope.model.init import build
 from k3scope.model.kernels import mxfp4
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.moe_packed import MATRICES, ExpertsOnDemand, PackedExperts
 
 LAYERS = "language_model.model.layers."
-_LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
+_LAYER = re.compile(r"(?:^|\.)layers\.(\d{1,9})\.")
 _FLOATS = {"BF16", "F16", "F32", "F64"}
 
 

@@ -23,7 +23,7 @@ EXACT = {
 }
 TEXT = "language_model."  # Kimi-Linear has no vision, and no such prefix
 _NUMBER = re.compile(r"\.?experts\.(\d+)")
-_EXPERT = re.compile(r"(.+\.experts)\.(0|[1-9]\d*)\.(w[123])\.(weight|weight_packed|weight_scale)")
+_EXPERT = re.compile(r"(.+\.experts)\.(0|[1-9]\d{0,8})\.(w[123])\.(weight|weight_packed|weight_scale)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,19 @@
 """The files of a checkpoint folder: which tensor is where, and what is not there."""
 
-import json
 from functools import cached_property
 from pathlib import Path
+from reprlib import repr as short
 
 from torch import Tensor
 
-from k3scope.model.files.safetensors_shard import Shard, TensorHeader
+from k3scope.model.files.json_file import parse_json, read_bytes
+from k3scope.model.files.safetensors_header import LONGEST_NAME, TensorHeader, check_marks
+from k3scope.model.files.safetensors_shard import Shard
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
+LARGEST_INDEX = 96 * 2**20  # bytes; that of half a million tensors has 60 MB
+MOST_NAMES, MOST_FILES = 2**20, 10_000
 
 
 class Folder:
@@ -69,18 +73,28 @@ class Folder:
             for name in self.shard(file).headers:
                 if weight_map.setdefault(name, file) != file:
                     raise ValueError(f"{self.path}: {name} is in both {weight_map[name]} and {file}")
+            if len(weight_map) > MOST_NAMES:
+                raise ValueError(f"{self.path}: more than {MOST_NAMES:,} tensors")
         return weight_map
 
 
 def _index(path: Path) -> dict[str, str]:
     try:
-        weight_map = json.loads(path.read_text())["weight_map"]
+        text = read_bytes(path, LARGEST_INDEX)
+        check_marks(text, {b"{": 1000, b"[": 1000, b":": MOST_NAMES})
+        weight_map = parse_json(text)["weight_map"]
         files = set(weight_map.values())
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{path}: not an index of safetensors files (no weight_map)") from None
+        longest = max(map(len, weight_map), default=0)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        why = str(error).removeprefix(f"{path}: ") if isinstance(error, ValueError) else "no weight_map"
+        raise ValueError(f"{path}: not an index of safetensors files ({why})") from None
+    if len(files) > MOST_FILES or longest > LONGEST_NAME:
+        raise ValueError(
+            f"{path}: more than {MOST_FILES:,} files, or a name of over {LONGEST_NAME:,} letters"
+        )
     for file in sorted(map(str, files)):
-        if Path(file).name != file:
-            raise ValueError(f"{path}: {file!r} is no file name in this folder")
+        if Path(file).name != file or len(file.encode(errors="replace")) > 255 or not file.isprintable():
+            raise ValueError(f"{path}: {short(file)} is no file name in this folder")
         if not file.endswith(".safetensors"):
             raise ValueError(f"{path}: {_refusal(file)}")
     return weight_map

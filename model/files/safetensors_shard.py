@@ -1,30 +1,20 @@
 """One safetensors file: its header checked at once, its numbers mapped into memory on demand."""
 
-import json
 import mmap
 import struct
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from k3scope.model.files.json_file import file_size
+from k3scope.model.files.safetensors_header import HEADER_LIMIT, TensorHeader, overlapping, read_header
+
 DTYPES = {
     "BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32, "F64": torch.float64,
     "U8": torch.uint8, "I32": torch.int32, "I64": torch.int64,
 }  # fmt: skip
-HEADER_LIMIT = 100 * 2**20  # the format's own limit
-
-
-@dataclass(frozen=True, slots=True)
-class TensorHeader:
-    """Where a tensor lies: dtype, shape, and its bytes counted from the start of the file."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    start: int
-    stop: int
 
 
 class Shard:
@@ -66,25 +56,21 @@ class Shard:
 
 
 def _headers(path: Path) -> dict[str, TensorHeader]:
-    size = path.stat().st_size
+    size = file_size(path)
     with path.open("rb") as file:
         length = struct.unpack("<Q", file.read(8))[0] if size >= 8 else 0
         if not 2 <= length <= min(size - 8, HEADER_LIMIT):
-            raise ValueError(f"{path}: not a whole safetensors file (no header in its {size:,} bytes)")
+            raise ValueError(
+                f"{path}: not a whole safetensors file (no header in its {size:,} bytes, or one of over "
+                f"{HEADER_LIMIT:,})"
+            )
         text = file.read(length)
     try:
-        header = json.loads(text)
-        header.pop("__metadata__", None)
-        headers = {name: _header(entry, 8 + length) for name, entry in header.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{path}: not a whole safetensors file (its header cannot be read)") from None
+        headers = read_header(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: not a whole safetensors file ({error})") from None
     _check(path, headers, size)
     return headers
-
-
-def _header(entry: dict, base: int) -> TensorHeader:
-    start, stop = entry["data_offsets"]
-    return TensorHeader(entry["dtype"], tuple(entry["shape"]), base + start, base + stop)
 
 
 def _check(path: Path, headers: dict[str, TensorHeader], size: int) -> None:
@@ -100,3 +86,5 @@ def _check(path: Path, headers: dict[str, TensorHeader], size: int) -> None:
         raise ValueError(
             f"{path}: not a whole safetensors file ({size:,} bytes; its header describes {end:,})"
         )
+    if pair := overlapping(headers):
+        raise ValueError(f"{path}: {pair[0]} and {pair[1]} lie on the same bytes; each has its own")

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from k3scope.model.tokenizers.tokenizer import Tokenizer
+from k3scope.model.tokenizers.vocabulary_limits import checked_vocabulary, read_object
 
 # every character is in exactly one pre-token, so any string round-trips
 SPLIT = re.compile(r"\d| ?[^\W\d_]+|\n+| +(?! [^\W\d_])|[^\S\n ]|_+| ?[^\w\s]+", re.UNICODE)
@@ -37,10 +38,13 @@ class BpeTokenizer(Tokenizer):
     def load(cls, path: str | Path) -> "BpeTokenizer":
         """Read a tokenizer.json of this kind. ValueError when it is none."""
         try:
-            raw = json.loads(Path(path).read_text())
-            return cls([tuple(pair) for pair in raw["merges"]], raw["specials"])
-        except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}: expected a JSON file with 'merges' and 'specials' ({error})") from None
+            merges, specials = checked_vocabulary(read_object(Path(path)))
+        except ValueError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+            raise ValueError(
+                f"{path}: expected a JSON file with 'merges' and 'specials' ({reason})"
+            ) from None
+        return cls(merges, specials)
 
     def save(self, path: str | Path) -> None:
         pairs = ",\n".join(json.dumps(pair) for pair in self.merges)

@@ -2,12 +2,19 @@
 
 import base64
 import binascii
-import json
 from pathlib import Path
 
+from k3scope.model.files.json_file import read_bytes
 from k3scope.model.tokenizers.tokenizer import Tokenizer
+from k3scope.model.tokenizers.vocabulary_limits import (
+    LARGEST_RANKS,
+    LONGEST_TOKEN,
+    check_split,
+    is_special,
+    read_object,
+)
 
-FILE = "tiktoken.model"
+FILE, CONFIG = "tiktoken.model", "tokenizer_config.json"
 RESERVED = 256  # ids after the ranks that stand for special tokens, named or not
 
 # How text is cut before merging: `pat_str` of TikTokenTokenizer in the official tokenization_kimi.py.
@@ -42,14 +49,17 @@ class TiktokenTokenizer(Tokenizer):
         self.split = split
         self.vocab = len(ranks) + RESERVED
         self._raw = sorted(ranks, key=ranks.get)
-        self._encoding = Encoding(FILE, pat_str=split, mergeable_ranks=ranks, special_tokens={})
+        try:
+            self._encoding = Encoding(FILE, pat_str=split, mergeable_ranks=ranks, special_tokens={})
+        except ValueError as error:
+            raise ValueError(f"{CONFIG}: pat_str is no pattern ({error})") from None
 
     @classmethod
     def load(cls, folder: str | Path) -> "TiktokenTokenizer":
         """Read the ranks and the names of special tokens. ValueError names what is wrong with them."""
         folder = Path(folder)
         ranks = read_ranks(folder / FILE)
-        config = _config(folder / "tokenizer_config.json")
+        config = _config(folder / CONFIG)
         return cls(ranks, _specials(config, len(ranks)), config.get("pat_str") or KIMI_SPLIT)
 
     def plain(self, text: str) -> list[int]:
@@ -62,7 +72,7 @@ class TiktokenTokenizer(Tokenizer):
 def read_ranks(path: Path) -> dict[bytes, int]:
     """Lines of a token in base64 and its rank; ranks count from 0 and all 256 bytes are among the tokens."""
     ranks: dict[bytes, int] = {}
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    for number, line in enumerate(read_bytes(path, LARGEST_RANKS).splitlines(), 1):
         if not line.strip():
             continue
         try:
@@ -70,6 +80,8 @@ def read_ranks(path: Path) -> dict[bytes, int]:
             ranks[base64.b64decode(token, validate=True)] = int(rank)
         except (ValueError, binascii.Error):
             raise ValueError(f"{path}: line {number} is not a base64 token and its rank") from None
+    if (longest := max(map(len, ranks), default=0)) > LONGEST_TOKEN:
+        raise ValueError(f"{path}: a token of {longest:,} bytes; expected at most {LONGEST_TOKEN:,}")
     if sorted(ranks.values()) != list(range(len(ranks))):
         raise ValueError(f"{path}: the ranks are not 0 to {len(ranks) - 1}, once each")
     if missing := [b for b in range(256) if bytes([b]) not in ranks]:
@@ -80,10 +92,14 @@ def read_ranks(path: Path) -> dict[bytes, int]:
 def _config(path: Path) -> dict:
     if not path.exists():
         return {}
+    config = read_object(path)
     try:
-        return dict(json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: not valid JSON ({error})") from None
+        check_split(config.get("pat_str") or KIMI_SPLIT)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if not isinstance(config.get("added_tokens_decoder", {}), dict):
+        raise ValueError(f"{path}: added_tokens_decoder is no object")
+    return config
 
 
 def _specials(config: dict, first: int) -> dict[str, int]:
@@ -92,5 +108,8 @@ def _specials(config: dict, first: int) -> dict[str, int]:
     names = {}
     for i in range(first, first + RESERVED):
         entry = added.get(str(i), {})
-        names[entry.get("content", f"<|reserved_token_{i}|>")] = i
+        name = entry.get("content", f"<|reserved_token_{i}|>") if isinstance(entry, dict) else None
+        if not is_special(name) or name in names:
+            raise ValueError(f"{CONFIG}: added_tokens_decoder gives id {i} no name of its own")
+        names[name] = i
     return names

@@ -12,7 +12,8 @@ from networkx import DiGraph, strongly_connected_components
 # `model/vision/` a folder with all that is in it. A folder does not import another folder of its line.
 ORDER = (
     "assets/",
-    "model/kernels/ model/files/ model/tokenizers/",
+    "model/kernels/ model/files/",
+    "model/tokenizers/",
     "model/hooks.py model/norm.py",
     "model/vision/",
     "model/config.py model/config_limits.py model/official_config.py model/official_config_write.py "

@@ -41,7 +41,7 @@ HEADERS = {
     "Server": "k3scope",  # without versions
 }
 SENTENCES = {
-    400: "This request could not be read. A link has at most 64 KB of readable text.",
+    400: "This request could not be read. A link has at most 16 KB of readable text.",
     403: "This address may not be opened from there.",
     404: "There is nothing at this address.",
     405: "This address is only there to be read.",

@@ -38,6 +38,7 @@ from k3scope.model.presets import preset
 
 NO_PROXIES = TrustedProxies()
 MESSAGE_LIMIT = 2 * 2**20  # bytes of one websocket message; images come in parts of 1 MB
+LONGEST_LINK = 2**14  # characters; ours have 8,000 at most, and the websocket's headers repeat them
 UNUSED_CHECK_MS = 5_000  # between two looks for pages that were asked for and never connected; they have 15 s
 HTTP_LIMITS = {
     "idle_connection_timeout": 10,  # seconds until the headers of a request are whole, and between two
@@ -52,6 +53,8 @@ class PageHandler(NonceHandler, DocHandler):
     is_full: Callable[[], bool] = staticmethod(lambda: False)  # whether no further visitor is taken
 
     async def get(self, *args, **kwargs):
+        if len(self.request.uri) > LONGEST_LINK:
+            raise HTTPError(400)
         if self.is_full():
             raise HTTPError(503)
         if self.request.path.endswith("/"):

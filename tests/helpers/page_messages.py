@@ -17,7 +17,7 @@ from k3scope.app.link.fields import FIELDS
 from k3scope.app.runs.reading import LONGEST
 
 PAGE = Path(__file__).parents[2] / "app" / "page"
-MESSAGE = 2**21 - 4096  # characters of text in the largest message that the server takes
+MESSAGE = 2**20 - 4096  # characters of a text: two of them are in the largest message that the server takes
 TEXT = "x" * MESSAGE
 MODEL = "k3-tiny"
 EVERYTHING = "open=everything&view=model&model=kimi-k3"

@@ -15,6 +15,7 @@ from bokeh.server import urls
 from panel.io import document as panel_document
 from panel.io import location as panel_location
 from panel.io.server import WSHandler
+from tornado.web import HTTPError
 
 TESTED = {"panel": "1.9", "bokeh": "3.9"}
 NEEDED = {  # (module or class, name): what breaks without it
@@ -79,6 +80,15 @@ class PromptSocket(WSHandler):
     """Sends each frame at once: a message of Bokeh is three, and the second would wait for the other side's
     delayed acknowledgement of the first, 40 ms or a round trip.
     """
+
+    def prepare(self):
+        """Also for a browser that says the request is of the same origin, where Tornado does not look: a name
+        that an attacker lets stand for this address is of the same origin too.
+        """
+        origin = self.request.headers.get("Origin")
+        if origin is not None and not self.check_origin(origin):
+            raise HTTPError(403)
+        return super().prepare()
 
     def open(self) -> None:
         self.set_nodelay(True)

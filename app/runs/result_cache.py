@@ -107,10 +107,15 @@ class ResultCache:
                 self._results.popitem(last=False)
             self._drop(FULL_RUN_BYTES)
 
-    def make_room(self, tokens: int) -> None:
-        """Before a pass of so many tokens, drop older ones until its values fit in beside what stays."""
+    def make_room(self, tokens: int) -> bool:
+        """Before a pass of so many tokens, drop older ones until its values fit in beside what stays.
+
+        Whether any was dropped.
+        """
         with self._lock:
+            before = len(self._full_runs)
             self._drop(FULL_RUN_BYTES - tokens * self._bytes_per_token)
+            return len(self._full_runs) < before
 
     def _drop(self, most: int) -> None:
         while self._full_runs and sum(self._full_run_bytes.values()) > most:

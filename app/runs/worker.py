@@ -182,7 +182,8 @@ class Worker:
                 return result
             self._register(spec, job)
         yield None
-        self._cache.make_room(job.tokens)
+        if self._cache.make_room(job.tokens):
+            return_memory()
         result, full_run = yield from self._pass(loaded, spec, job)
         yield Slice(OBSERVED, job.tokens)
         if job.continuation.tokens:

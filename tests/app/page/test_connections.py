@@ -1,7 +1,7 @@
 """Whose address counts behind proxies, and how many connections there may be."""
 
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 from server_process import served
@@ -80,3 +80,21 @@ def test_a_visitor_too_many_is_asked_to_come_back(tmp_path):
             urlopen(server.address)
         assert (refused.value.code, refused.value.headers["Retry-After"]) == (503, "60")
         assert "as many visitors as it takes" in refused.value.read().decode()
+
+
+@pytest.mark.browser
+def test_a_foreign_name_that_stands_for_this_address_gets_no_websocket(tmp_path):
+    """DNS rebinding: the browser takes page and server for one site, and Tornado then asks for no origin."""
+    foreign = {
+        "Host": "evil.example",
+        "Origin": "http://evil.example",
+        "Sec-Fetch-Site": "same-origin",
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
+    with served(tmp_path) as server:
+        with pytest.raises(HTTPError) as refused:
+            urlopen(Request(f"{server.address}ws", headers=foreign))
+        assert refused.value.code == 403

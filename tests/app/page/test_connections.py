@@ -74,10 +74,10 @@ def test_this_machine_has_no_share():
 
 @pytest.mark.browser
 def test_a_visitor_too_many_is_asked_to_come_back(tmp_path):
-    with served(tmp_path, "--max-sessions", "2") as server:  # its start has opened one
-        urlopen(server.address).close()
+    with served(tmp_path, "--max-sessions", "2") as server:
         with pytest.raises(HTTPError) as refused:
-            urlopen(server.address)
+            for _ in range(3):  # its start may have opened one
+                urlopen(server.address).read()
         assert (refused.value.code, refused.value.headers["Retry-After"]) == (503, "60")
         assert "as many visitors as it takes" in refused.value.read().decode()
 

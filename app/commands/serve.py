@@ -67,6 +67,13 @@ def _public_arguments(parser) -> None:
         help="connections in all, of which one address may have 64 (default: 1000)",
     )
     parser.add_argument(
+        "--max-sessions",
+        type=int,
+        default=500,
+        metavar="N",
+        help="open pages; further ones are told to come back in a minute (default: 500)",
+    )
+    parser.add_argument(
         "--trust-proxy",
         action="append",
         default=[],
@@ -95,6 +102,8 @@ def run(options) -> None:
         raise ValueError(f"--keep-days {options.keep_days}: expected 0 (no bound) to {MOST_DAYS:,}")
     if options.max_connections < 1:
         raise ValueError(f"--max-connections {options.max_connections}: expected 1 or more")
+    if options.max_sessions < 1:
+        raise ValueError(f"--max-sessions {options.max_sessions}: expected 1 or more")
     if not 0 < options.port < 65536:
         raise ValueError(f"--port {options.port}: expected 1 to 65535")
     metrics = _host_and_port("--metrics", options.metrics) if options.metrics else None
@@ -117,6 +126,7 @@ def run(options) -> None:
         show=not options.no_open,
         frame_ancestors=_frame_ancestors(options.frame_ancestors),
         max_connections=options.max_connections,
+        max_sessions=options.max_sessions,
         trusted_proxies=_trusted_proxies(options.trust_proxy),
         metrics=metrics,
     )

@@ -46,6 +46,7 @@ SENTENCES = {
     404: "There is nothing at this address.",
     405: "This address is only there to be read.",
     413: "This request is too large.",
+    414: "This link is too long. A link has at most 64 KB.",
     500: "Something went wrong here. It is in the server's log.",
     503: "The server has as many visitors as it takes. Try again in a minute.",
 }

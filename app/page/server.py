@@ -9,8 +9,10 @@ from weakref import WeakSet
 
 import panel as pn
 from panel.io.server import DocHandler, Server
+from tornado.web import HTTPError
 
 from k3scope.app import models
+from k3scope.app.link.query import MAX_QUERY
 from k3scope.app.page import card_page, page, preloaded
 from k3scope.app.page.architecture.layer_strip import strip
 from k3scope.app.page.connections import Connections, TrustedProxies
@@ -23,6 +25,7 @@ from k3scope.app.page.kit.events import dispatch, execute, threads, when_loaded
 from k3scope.app.page.lab.lab_tab import lab
 from k3scope.app.page.log_lines import clean_logs
 from k3scope.app.page.server_metrics import Counts, Metrics, operator_pages
+from k3scope.app.page.session_limit import UNUSED, SessionLimit
 from k3scope.app.pool.pool import pool
 from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.run_store import Store
@@ -34,12 +37,14 @@ from k3scope.diagrams.scene.search import index
 from k3scope.model.checkpoint.model_registry import REGISTERED
 from k3scope.model.presets import preset
 
+SESSION_LIMIT = "session_limit"  # key of the application's settings
 NO_PROXIES = TrustedProxies()
 MESSAGE_LIMIT = 2 * 2**20  # bytes of one websocket message; images come in parts of 1 MB
 HTTP_LIMITS = {
     "idle_connection_timeout": 10,  # seconds until the headers of a request are whole, and between two
     "body_timeout": 10,
     "max_body_size": 2**16,  # bytes; no request has a body
+    "max_header_size": 2**17,  # bytes; a link over 64 KB is still answered, with 414
 }
 
 
@@ -47,11 +52,14 @@ class PageHandler(NonceHandler, DocHandler):
     """Sends the opening of a link at once, and the session's half when there is a session."""
 
     async def get(self, *args, **kwargs):
+        if len(self.request.uri) > MAX_QUERY:
+            raise HTTPError(414)
         if self.request.path.endswith("/"):
             # Panel would split the query there
             self.request.query = self.request.query.replace("?", "%3F")
             self.request.uri = "?".join(filter(None, (self.request.path, self.request.query)))
-            return await super().get(*args, **kwargs)
+            with self.settings[SESSION_LIMIT].place():
+                return await super().get(*args, **kwargs)
         # the page's own requests are relative to its folder: from /k3 they would go to /static
         self.redirect(self.request.uri.replace(self.request.path, self.request.path + "/", 1))
 
@@ -88,6 +96,7 @@ class ServerOptions:
     show: bool = False  # open a browser
     frame_ancestors: tuple[str, ...] = ("*",)  # who may embed the page: self, none, hosts, * for all
     max_connections: int = 1000
+    max_sessions: int = 500
     trusted_proxies: TrustedProxies = field(default_factory=TrustedProxies)
     metrics: tuple[str, int] | None = None  # host and port of what an operator watches
 
@@ -129,7 +138,9 @@ def serve(options: ServerOptions, store: Store) -> None:
             verbose=False,  # the address is printed above, once
             title="k3scope",
             compress_response=True,
+            **UNUSED,
         )
+        server._tornado.settings[SESSION_LIMIT] = SessionLimit(server._tornado, options.max_sessions)
         add_headers(server._tornado, options.frame_ancestors)
         connections = Connections(options.max_connections, options.trusted_proxies)
         connections.limit(server._http)

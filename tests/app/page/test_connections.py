@@ -1,9 +1,9 @@
 """Whose address counts behind proxies, and how many connections there may be."""
 
 import pytest
-from tornado.httputil import HTTPHeaders, HTTPServerRequest
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
-from k3scope.app.page.connections import Connections, TrustedProxies
+from k3scope.app.page.connections import Connections, TrustedProxies, share_of
 
 PROXIES = TrustedProxies.parse(["10.0.0.0/8", "::1"])
 
@@ -19,6 +19,7 @@ PROXIES = TrustedProxies.parse(["10.0.0.0/8", "::1"])
         ("::1", "198.51.100.1", "198.51.100.1"),
         ("10.0.0.1", "not an address", "10.0.0.1"),
         ("10.0.0.1", "", "10.0.0.1"),
+        ("::ffff:10.0.0.1", "198.51.100.1", "198.51.100.1"),
     ],
 )
 def test_the_last_hop_that_is_not_trusted_counts(peer, forwarded, client):
@@ -36,7 +37,10 @@ def test_a_session_has_the_address_of_the_connection_and_not_that_of_its_token(p
         """A request as Bokeh hands it on: its headers are those of the token."""
 
         headers = HTTPHeaders({"X-Forwarded-For": "9.9.9.9"})
-        _request = HTTPServerRequest("GET", "/", headers=HTTPHeaders({"X-Forwarded-For": "198.51.100.1"}))
+        _request = HTTPServerRequest(
+            start_line=RequestStartLine("GET", "/", "HTTP/1.1"),
+            headers=HTTPHeaders({"X-Forwarded-For": "198.51.100.1"}),
+        )
 
     Proxy._request.remote_ip = peer
     assert PROXIES.client_address(Proxy()) == ("198.51.100.1" if peer == "10.0.0.1" else peer)
@@ -61,3 +65,22 @@ def test_one_address_has_no_more_than_its_share_and_a_proxy_all():
     streams[0].over = True
     assert connections.count == 4
     assert connections.take(Stream(), "203.0.113.9")
+
+
+@pytest.mark.parametrize(
+    ("address", "share"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("a socket's path", "a socket's path"),
+    ],
+)
+def test_of_ipv6_a_visitor_has_a_whole_network(address, share):
+    assert share_of(address) == share
+
+
+def test_another_address_of_the_same_network_is_no_way_around_the_limit():
+    connections = Connections(most=5, proxies=PROXIES, per_address=2)
+    assert [connections.take(Stream(), f"2001:db8::{i}") for i in range(3)] == [True, True, False]
+    assert connections.take(Stream(), "2001:db8:0:1::1")

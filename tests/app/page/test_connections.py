@@ -39,7 +39,7 @@ def test_a_session_has_the_address_of_the_connection_and_not_that_of_its_token(p
         headers = HTTPHeaders({"X-Forwarded-For": "9.9.9.9"})
         _request = HTTPServerRequest(
             start_line=RequestStartLine("GET", "/", "HTTP/1.1"),
-            headers=HTTPHeaders({"X-Forwarded-For": "198.51.100.1"}),
+            headers=HTTPHeaders({"Host": "x", "X-Forwarded-For": "198.51.100.1"}),
         )
 
     Proxy._request.remote_ip = peer

@@ -22,7 +22,7 @@ def options() -> dict[str, argparse.Action]:
 
 def test_the_docs_name_options_with_the_defaults_of_the_parser(options):
     rows = ROW.findall(DOCS)
-    assert len(rows) == 5
+    assert len(rows) == 6
     for name, default in rows:
         expected = {"none": (None, []), "`*`": (None,)}.get(default, (default,))
         value = options[name].default

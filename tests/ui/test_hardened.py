@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -78,12 +79,22 @@ def test_the_log_holds_no_query_and_no_malformed_message(server):
     async def send_malformed() -> None:
         visitor = await RawVisitor(server.address).open()
         await visitor._socket.write_message(f"{{{SECRET}" * 10_000)
+        nested = await RawVisitor(server.address).open()
+        for fragment in (json.dumps({"msgid": "x", "msgtype": "PATCH-DOC"}), "{}", "[" * 100_000):
+            await nested._socket.write_message(fragment)
+        unknown = await RawVisitor(server.address).open()
+        await unknown._patch({"kind": "ModelChanged", "model": {"id": SECRET}, "attr": "x", "new": 1}, 0)
         await asyncio.sleep(1)
-        visitor.close()
+        await unknown.click("layer=5")  # its session has survived
+        for each in (visitor, nested, unknown):
+            each.close()
 
     played(send_malformed())
     time.sleep(0.5)
     assert "404 GET /nope" in server.log
+    assert "RecursionError" in server.log
+    assert "Traceback" not in server.log
+    assert '  File "' not in server.log
     assert SECRET not in server.log
     assert max(map(len, server.log.splitlines())) < 600
 
@@ -126,6 +137,7 @@ def test_over_the_limit_of_sessions_a_page_says_when_to_come_back(served, tmp_pa
         assert "as many visitors as it takes" in body
         assert played(connect(server)) is None  # closed
         assert status_of(server, "/liveness") == 200
+        assert "Could not create new server session" in server.log
         assert "Traceback" not in server.log
         until = time.monotonic() + 60
         while status_of(server, "/") != 200 and time.monotonic() < until:  # pages without a websocket go

@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q
 
-.PHONY: help run fast test sweep lint bench train clean
+.PHONY: help run fast test sweep lint bench train sbom audit clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,6 +35,12 @@ train: .venv/train  ## the small model, from the text up
 	test -f build/corpus/manifest.json || $(BIN)/python -m k3scope.model.training.corpus --out build/corpus
 	nice -n 19 $(BIN)/python -m k3scope.model.training --corpus build/corpus --out build/train $(ARGS)
 
+sbom: .venv/run build/bom  ## a bill of materials of what is installed: build/k3scope.cdx.json
+	build/bom/bin/cyclonedx-py environment $(BIN)/python --output-file build/k3scope.cdx.json
+
+audit: .venv/run build/bom  ## known weaknesses of what is installed; asks PyPI
+	build/bom/bin/pip-audit --path $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")
+
 clean:  ## remove what these made
 	rm -rf .venv build *.egg-info
 
@@ -46,6 +52,10 @@ clean:  ## remove what these made
 	$(BIN)/pip install --quiet $(TORCH)
 	$(BIN)/pip install --quiet --editable .
 	@touch $@
+
+build/bom:
+	$(PYTHON) -m venv build/bom
+	build/bom/bin/pip install --quiet "cyclonedx-bom>=7,<8" "pip-audit>=2.9,<3"
 
 .venv/train: .venv/run
 	$(BIN)/pip install --quiet --editable ".[train]"

@@ -24,25 +24,24 @@ class TrustedProxies:
         return cls(tuple(ipaddress.ip_network(text, strict=False) for text in texts))
 
     def trusts(self, address: str) -> bool:
-        try:
-            return any(ipaddress.ip_address(address) in network for network in self.networks)
-        except ValueError:
-            return False
+        plain = _parsed(address)
+        return plain is not None and any(plain in network for network in self.networks)
 
     def client(self, peer: str, forwarded: str = "") -> str:
         """The last hop that is no proxy of ours: what stands before it anybody may have written."""
         address = peer
         for hop in reversed([hop.strip() for hop in forwarded.split(",")]):
-            if not self.trusts(address) or not _is_address(hop):
+            if not self.trusts(address) or _parsed(hop) is None:
                 break
             address = hop
         return address
 
     def client_address(self, request) -> str:
-        """Address of the visitor that a request of Bokeh's or Tornado's came from."""
+        """Whom a request of Bokeh's or Tornado's came from: an IPv4 address, or an IPv6 /64 network."""
         # Bokeh's own headers are those of the session's token, which a visitor may have made up
         request = getattr(request, "_request", request)
-        return self.client(request.remote_ip, ",".join(request.headers.get_list("X-Forwarded-For")))
+        forwarded = ",".join(request.headers.get_list("X-Forwarded-For"))
+        return share_of(self.client(request.remote_ip, forwarded))
 
 
 @dataclass
@@ -52,9 +51,8 @@ class Connections:
     most: int
     proxies: TrustedProxies
     per_address: int = PER_ADDRESS
-    _open: dict[IOStream, str] = field(
-        default_factory=dict
-    )  # address of each; closed ones leave with the next
+    # whose each is; closed ones leave with the next
+    _open: dict[IOStream, str] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -75,18 +73,28 @@ class Connections:
     def take(self, stream: IOStream, address: str) -> bool:
         """Count a connection; False when there are too many, in all or of its address."""
         self._open = {other: its for other, its in self._open.items() if not other.closed()}
-        own = sum(its == address for its in self._open.values())
+        share = share_of(address)
+        own = sum(its == share for its in self._open.values())
         # this machine's own address is that of a proxy nobody named, or of whoever tries the server
         bounded = is_bounded(address) and not self.proxies.trusts(address)
         if len(self._open) >= self.most or (own >= self.per_address and bounded):
             return False
-        self._open[stream] = address
+        self._open[stream] = share
         return True
 
 
-def _is_address(text: str) -> bool:
+def share_of(address: str) -> str:
+    """What one visitor has whole: an IPv4 address, or the /64 network of an IPv6 address."""
+    plain = _parsed(address)
+    if isinstance(plain, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((plain, 64), strict=False))
+    return address if plain is None else str(plain)
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """An address, of IPv4 also where it is written as one of IPv6; None for what is none."""
     try:
-        ipaddress.ip_address(text)
+        plain = ipaddress.ip_address(address)
     except ValueError:
-        return False
-    return True
+        return None
+    return getattr(plain, "ipv4_mapped", None) or plain

@@ -6,11 +6,14 @@ import time
 import traceback
 from collections import OrderedDict
 
+from k3scope.assets import ROOT
+
 MAX_LINE = 500  # characters of a message
 HANDLED = ("", "bokeh", "panel", "tornado")  # loggers with handlers of their own
 AGAIN_S = 10  # an equal line within this time is counted, not written
 REMEMBERED = 200  # lines
 LEFT = ("StreamClosedError", "WebSocketClosedError", "ConnectionResetError", "BrokenPipeError")
+REPEATED = "ProtocolError"  # Bokeh writes one line of it, and then raises it again
 # messages of Bokeh and Tornado that quote what a visitor sent after these words
 QUOTES = re.compile(
     r"(?s)(exception receiving a message|threw an exception|error handling message|protocol error"
@@ -18,6 +21,7 @@ QUOTES = re.compile(
     re.IGNORECASE,
 )
 LIBRARIES = ("bokeh", "tornado.general", "tornado.application")
+OURS = tuple(f"{ROOT.parent}/{folder}/" for folder in ("app", "diagrams", "model"))
 QUERY = re.compile(r"\?\S*")
 
 
@@ -34,10 +38,14 @@ class LogFilter(logging.Filter):
         """Whether a record is written; its message is then short and without a visitor's text."""
         error = record.exc_info[0] if isinstance(record.exc_info, tuple) else None
         message = record.getMessage()
-        if (error and error.__name__ in LEFT) or any(name in message for name in LEFT):
+        if (error and error.__name__ in (*LEFT, REPEATED)) or any(
+            name in message for name in (*LEFT, REPEATED)
+        ):
             return False
         record.msg, record.args = shortened(_without_visitors_text(record.name, message)), ()
-        if error:  # the place is enough: the text of an error may hold what was typed
+        if error and record.name.startswith("bokeh") and not _is_of_ours(record):
+            record.msg, record.exc_info = f"{record.msg}: {error.__name__}", None  # a message that is none
+        elif error:  # the place is enough: the text of an error may hold what was typed
             record.exc_text = shortened(_traceback(record), 20 * MAX_LINE)
         return self._is_new(record)
 
@@ -79,7 +87,12 @@ def _without_visitors_text(logger: str, message: str) -> str:
     return QUERY.sub("?…", message)
 
 
+def _is_of_ours(record: logging.LogRecord) -> bool:
+    """Whether an error passed our code, and not only that of the libraries, which read the message."""
+    return any(frame.filename.startswith(OURS) for frame in traceback.extract_tb(record.exc_info[2]))
+
+
 def _traceback(record: logging.LogRecord) -> str:
     """Where an error came from and its class, without its text."""
     kind, _error, place = record.exc_info
-    return "".join(traceback.format_tb(place)) + kind.__name__
+    return f"Traceback (most recent call last):\n{''.join(traceback.format_tb(place))}{kind.__name__}"

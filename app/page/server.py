@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakSet
@@ -25,6 +25,7 @@ from k3scope.app.page.kit.events import dispatch, execute, threads, when_loaded
 from k3scope.app.page.lab.lab_tab import lab
 from k3scope.app.page.log_lines import clean_logs
 from k3scope.app.page.server_metrics import Counts, Metrics, operator_pages
+from k3scope.app.page.session_limit import UNUSED, SessionLimit
 from k3scope.app.pool.pool import pool
 from k3scope.app.runs.run_session import RunSession
 from k3scope.app.runs.run_store import Store
@@ -36,32 +37,30 @@ from k3scope.diagrams.scene.search import index
 from k3scope.model.checkpoint.model_registry import REGISTERED
 from k3scope.model.presets import preset
 
+SESSION_LIMIT = "session_limit"  # key of the application's settings
 NO_PROXIES = TrustedProxies()
 MESSAGE_LIMIT = 2 * 2**20  # bytes of one websocket message; images come in parts of 1 MB
 LONGEST_LINK = 2**14  # characters; ours have 8,000 at most, and the websocket's headers repeat them
-UNUSED_CHECK_MS = 5_000  # between two looks for pages that were asked for and never connected; they have 15 s
 HTTP_LIMITS = {
     "idle_connection_timeout": 10,  # seconds until the headers of a request are whole, and between two
     "body_timeout": 10,
     "max_body_size": 2**16,  # bytes; no request has a body
+    "max_header_size": 2**17,  # bytes; a link that is too long is still answered
 }
 
 
 class PageHandler(NonceHandler, DocHandler):
     """Sends the opening of a link at once, and the session's half when there is a session."""
 
-    is_full: Callable[[], bool] = staticmethod(lambda: False)  # whether no further visitor is taken
-
     async def get(self, *args, **kwargs):
         if len(self.request.uri) > LONGEST_LINK:
             raise HTTPError(400)
-        if self.is_full():
-            raise HTTPError(503)
         if self.request.path.endswith("/"):
             # Panel would split the query there
             self.request.query = self.request.query.replace("?", "%3F")
             self.request.uri = "?".join(filter(None, (self.request.path, self.request.query)))
-            return await super().get(*args, **kwargs)
+            with self.settings[SESSION_LIMIT].place():
+                return await super().get(*args, **kwargs)
         # the page's own requests are relative to its folder: from /k3 they would go to /static
         self.redirect(self.request.uri.replace(self.request.path, self.request.path + "/", 1))
 
@@ -102,7 +101,7 @@ class ServerOptions:
     show: bool = False  # open a browser
     frame_ancestors: tuple[str, ...] = ("*",)  # who may embed the page: self, none, hosts, * for all
     max_connections: int = 1000
-    max_sessions: int = 500  # open pages
+    max_sessions: int = 500
     trusted_proxies: TrustedProxies = field(default_factory=TrustedProxies)
     metrics: tuple[str, int] | None = None  # host and port of what an operator watches
 
@@ -128,7 +127,6 @@ def serve(options: ServerOptions, store: Store) -> None:
     sessions: WeakSet[RunSession] = WeakSet()  # those that no closed page has let go
     runnable = [name for name in (*models.RUNNABLE, *REGISTERED) if name not in unavailable]
     runner = Runner(runnable, store, unavailable)
-    PageHandler.is_full = staticmethod(lambda: len(sessions) >= options.max_sessions)
     print(f"k3scope at {options.address}", flush=True)
     try:
         server = pn.serve(
@@ -138,7 +136,6 @@ def serve(options: ServerOptions, store: Store) -> None:
             prefix=options.prefix,
             websocket_origin=allowed_origins(options.origins, options.port),
             websocket_max_message_size=MESSAGE_LIMIT,
-            check_unused_sessions_milliseconds=UNUSED_CHECK_MS,
             http_server_kwargs=HTTP_LIMITS,
             extra_patterns=[("/liveness", Liveness), (card_page.PATH, card_page.CardHandler)],
             start=False,
@@ -146,7 +143,9 @@ def serve(options: ServerOptions, store: Store) -> None:
             verbose=False,  # the address is printed above, once
             title="k3scope",
             compress_response=True,
+            **UNUSED,
         )
+        server._tornado.settings[SESSION_LIMIT] = SessionLimit(server._tornado, options.max_sessions)
         add_headers(server._tornado, options.frame_ancestors)
         connections = Connections(options.max_connections, options.trusted_proxies)
         connections.limit(server._http)

@@ -56,7 +56,7 @@ ORDER = (
     "app/page/architecture/ app/page/dock/ app/page/inspector/ app/page/lab/ app/page/sheets/",
     "app/page/page.py app/page/server.py app/page/history.py app/page/health.py app/page/card_page.py "
     "app/page/preloaded.py app/page/loop_lag.py app/page/process_cost.py app/page/server_metrics.py "
-    "app/page/http_headers.py app/page/log_lines.py "
+    "app/page/http_headers.py app/page/log_lines.py app/page/session_limit.py "
     "app/page/connections.py",
     "app/commands/",
     "app/cli.py",

@@ -1,10 +1,12 @@
 """What the log may hold: short lines, no prompt, and nothing of who only left."""
 
+import json
 import logging
 
 import pytest
 from tornado.iostream import StreamClosedError
 
+from k3scope.app.link import query
 from k3scope.app.page.log_lines import MAX_LINE, LogFilter
 
 SECRET = "what was typed"
@@ -53,9 +55,8 @@ def test_a_traceback_names_its_error_and_not_the_text_of_it(written):
     try:
         raise ValueError(SECRET)
     except ValueError as error:
-        line = written(
-            "bokeh.server.views.ws", "Unhandled exception receiving a message: %r", SECRET, error=error
-        )
+        line = written("tornado.application", "Uncaught exception", error=error)
+    assert "Traceback (most recent call last)" in line
     assert "ValueError" in line
     assert "test_log_lines.py" in line
     assert SECRET not in line.replace("raise ValueError(SECRET)", "")
@@ -72,3 +73,21 @@ def test_equal_lines_are_written_once_and_counted(written, monkeypatch):
     assert list(filter(None, lines)) == ["again"]
     now[0] += 11
     assert written("k3scope", "again") == "again (999 equal lines left out)"
+
+
+def test_a_message_that_only_a_library_could_not_read_is_one_line(written):
+    try:
+        json.loads("[" + SECRET)
+    except ValueError as error:
+        line = written("bokeh.server.views.ws", "Unhandled exception receiving a message: %r", 1, error=error)
+    assert line.endswith("JSONDecodeError")
+    assert "\n" not in line
+
+
+def test_an_error_of_our_own_code_in_a_message_keeps_its_traceback(written):
+    try:
+        query.parse(None, None)
+    except TypeError as error:
+        line = written("bokeh.server.protocol_handler", "error handling message %r", 1, error=error)
+    assert "Traceback" in line
+    assert "query.py" in line

@@ -11,6 +11,8 @@ import pytest
 from playwright.sync_api import expect
 from server_process import Server, free_port
 
+pytestmark = pytest.mark.sweep
+
 LONG_LINK = "?select=kda&note=" + "a" * 7980  # "GET /k3/" and "HTTP/1.1" around it: a request line of 8 KB
 LONG_BODY = 17_000  # bytes
 SILENT_S = 15  # a proxy that gives up after 10 s has then cut the websocket

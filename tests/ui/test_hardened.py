@@ -112,10 +112,10 @@ def test_a_body_is_refused_by_its_length(server):
     assert status_of(server, "/liveness") == 200
 
 
-def test_a_link_over_64_kb_is_answered_with_a_sentence(server):
+def test_a_link_that_is_too_long_is_answered_with_a_sentence(server):
     response, body = answer(server, "/?prompt=" + "a" * 80_000)
     assert response.status == 400
-    assert "at most 64 KB" in body
+    assert "at most 16 KB" in body
 
 
 @pytest.mark.slow

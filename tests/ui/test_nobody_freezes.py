@@ -16,6 +16,8 @@ from machine_lag import MachineLag
 from raw_visitor import RawVisitor
 from server_process import Watch
 
+pytestmark = pytest.mark.sweep
+
 P95_S, WORST_S = 0.3, 1.0  # of another visitor's clicks, over what a little work waits on this machine
 ADDED_MB = 600  # of the whole tree of processes, over what it has when nobody asks anything
 GROWN = 256  # tokens, all that one press can ask for

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from deployment import absent, program
 
+pytestmark = pytest.mark.sweep
+
 HERE = Path(__file__).parent
 CHECKS = (
     "the diagram is drawn",

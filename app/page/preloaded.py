@@ -1,4 +1,4 @@
-"""What the processes of the pool load before they are forked: the code of their tasks, and the models drawn.
+"""What the processes of the pool load before they are forked: the code of their tasks.
 
 Nothing here may start a thread: a process that is forked from one with threads may hang.
 """
@@ -17,10 +17,14 @@ from k3scope.model.checkpoint.model_registry import register
 from k3scope.model.presets import DRAWN
 
 torch.set_num_threads(1)
-for name in DRAWN:
-    Facts.of(name).block("kimi_k3")
-    scene(name)
 gc.freeze()  # a collection in a process would write to what all share
+
+
+def warm() -> None:
+    """Build the models that are drawn, so that the first comparison and the first file need not wait."""
+    for name in DRAWN:
+        Facts.of(name).block("kimi_k3")
+        scene(name)
 
 
 def register_models(paths: dict[str, str]) -> None:

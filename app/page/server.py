@@ -121,7 +121,7 @@ def serve(options: ServerOptions, store: Store) -> None:
     panel_patches.serve_pages_with(PageHandler)
     threads.resize(options.threads)
     registered = {name: str(model.path) for name, model in REGISTERED.items()}
-    pool.start(preloaded.__name__, partial(preloaded.register_models, registered))
+    pool.start(preloaded.__name__, partial(preloaded.register_models, registered), preloaded.warm)
     warm_up()
     unavailable = {name: reason for name in models.drawn() if (reason := models.why_not_runnable(name))}
     sessions: WeakSet[RunSession] = WeakSet()  # those that no closed page has let go

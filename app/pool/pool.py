@@ -24,9 +24,11 @@ class Pool:
     def __init__(self):
         self._lanes: dict[str, Lane] = {}
 
-    def start(self, preloaded: str, prepare: Callable[[], None]) -> None:
+    def start(
+        self, preloaded: str, prepare: Callable[[], None], warm: Callable[[], None] = child.ready
+    ) -> None:
         """Start the processes. `preloaded` is the module that imports what tasks need; `prepare` is called
-        once in each process, so it can be pickled.
+        once in each process, so it can be pickled, and `warm` is the first task of the one that draws.
 
         They are forked from one server that has imported the module: what they share is in memory once, and
         one that had to be stopped is back in a moment.
@@ -38,8 +40,8 @@ class Pool:
         self._lanes = {
             name: Lane(context, child.begin, (preloaded, prepare, nice)) for name, nice in LANES.items()
         }
-        for lane in self._lanes.values():
-            lane.put(Task("The start", child.ready, seconds=120))
+        for lane, first in ((READING, child.ready), (DRAWING, warm)):
+            self._lanes[lane].put(Task("The start", first, seconds=120))
 
     def submit(self, lane: str, task: Task) -> Future:
         """The task's future. Refused when too many wait."""

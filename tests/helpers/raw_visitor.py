@@ -233,7 +233,7 @@ class RawVisitor:
     def _take(self, header: dict, content: Any) -> None:
         self._accepted |= header["msgtype"] == "ACK"
         if header["msgtype"] == "ERROR":
-            self.errors.append(content.get("text") or str(content))
+            self.errors.append(json.dumps(content))
         for event in content.get("events", ()) if header["msgtype"] == "PATCH-DOC" else ():
             self._take_event(event)
         reply = self._replies.pop(header.get("reqid"), None)

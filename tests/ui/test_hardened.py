@@ -86,6 +86,8 @@ def test_the_log_holds_no_query_and_no_malformed_message(server):
         await unknown._patch({"kind": "ModelChanged", "model": {"id": SECRET}, "attr": "x", "new": 1}, 0)
         await asyncio.sleep(1)
         await unknown.click("layer=5")  # its session has survived
+        assert unknown.errors
+        assert not [error for error in unknown.errors if "Traceback" in error or ".py" in error]
         for each in (visitor, nested, unknown):
             each.close()
 

@@ -94,6 +94,12 @@ class PromptSocket(WSHandler):
         self.set_nodelay(True)
         super().open()
 
+    async def send_message(self, message) -> None:
+        """Without the traceback of an error: its paths are nobody's concern, and it is in the log."""
+        if message.msgtype == "ERROR":
+            message.content["traceback"] = None
+        await super().send_message(message)
+
 
 def serve_pages_with(handler: type) -> None:
     """Let `handler` answer the address of a page; Bokeh takes the handlers of an app from this list."""

@@ -117,6 +117,7 @@ def test_a_disk_that_becomes_read_only_keeps_no_run_and_still_reads(small_disk):
     assert store.get(SPEC.id) == SPEC
 
 
+@pytest.mark.slow
 def test_a_locked_store_keeps_no_run_after_two_seconds_and_still_reads(tmp_path):
     store = Store(kept(tmp_path / "runs.sqlite"))
     with locked(tmp_path / "runs.sqlite"):
@@ -131,6 +132,7 @@ def test_a_locked_store_keeps_no_run_after_two_seconds_and_still_reads(tmp_path)
     assert len(store) == 2
 
 
+@pytest.mark.slow
 def test_a_store_locked_by_another_program_opens(tmp_path, capsys):
     path = kept(tmp_path / "runs.sqlite")
     with locked(path):

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import os
+import signal
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -153,10 +155,30 @@ def serve(options: ServerOptions, store: Store) -> None:
             counts = Counts(lambda: len(sessions), lambda: connections.count)
             _watch(server, options.metrics, Metrics(runner, counts), {"runner": runner, "sessions": sessions})
         server.start()
+        ended_by: list[int] = []
+        _stop_at_signal(server, ended_by)
         server.io_loop.start()
     finally:
         pool.close()
         runner.close()
+    _end_as_by(ended_by)
+
+
+def _stop_at_signal(server: Server, ended_by: list[int]) -> None:
+    """Let SIGTERM end the loop, so that the processes of the pool are ended too, and note that it came."""
+
+    def stop(number: int, _frame) -> None:
+        ended_by.append(number)
+        server.io_loop.add_callback_from_signal(server.io_loop.stop)
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def _end_as_by(signals: list[int]) -> None:
+    """Everything has been ended: now end as the signal itself would have it."""
+    for number in signals:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
 
 def _watch(server: Server, at: tuple[str, int], metrics: Metrics, details: dict) -> None:

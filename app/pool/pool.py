@@ -12,6 +12,7 @@ from k3scope.app.pool import child
 from k3scope.app.pool.lane import Lane
 from k3scope.app.pool.task import Task
 
+QUIET_EXIT = "k3scope.app.pool.quiet_exit"
 READING, DRAWING = "reading", "drawing"
 # Two processes, and how far each stands back: prompts and pictures, which a run waits for, do not stand
 # behind files of drawings and models to compare.
@@ -36,7 +37,7 @@ class Pool:
         method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
         context = multiprocessing.get_context(method)
         if method == "forkserver":
-            context.set_forkserver_preload([preloaded])
+            context.set_forkserver_preload([preloaded, QUIET_EXIT])
         self._lanes = {
             name: Lane(context, child.begin, (preloaded, prepare, nice)) for name, nice in LANES.items()
         }

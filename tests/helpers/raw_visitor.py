@@ -81,6 +81,7 @@ class RawVisitor:
         self.components: dict[str, list[Component]] = defaultdict(list)
         self.changes: list[Change] = []
         self.errors: list[str] = []  # ERROR messages of the server
+        self._socket = None
         self.closed: str | None = None  # why the connection ended, when it has
         self._class_of: dict[str, tuple[str, Component]] = {}  # by id of either model
         self._replies: dict[str, asyncio.Future] = {}
@@ -190,8 +191,9 @@ class RawVisitor:
         await self.until(lambda: self.since(mark, "Dock", "received"), timeout)
 
     def close(self) -> None:
-        self._socket.close()
-        self._reader.cancel()
+        if self._socket is not None:  # else it never got a page
+            self._socket.close()
+            self._reader.cancel()
 
     async def _event(self, event: dict, timeout: float) -> None:
         await self._patch({"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event}, timeout)

@@ -12,7 +12,9 @@ import pytest
 from click_stream import ClickStream, quantile
 from machine_lag import MachineLag
 from raw_visitor import PIECE, Change, RawVisitor, decode, encode
-from server_process import Watch, tree
+from server_process import Watch
+
+from k3scope.app.page.process_cost import process_tree
 
 CHILD = "import time; block = bytearray(60 << 20); time.sleep(30)"
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!r}])"
@@ -22,7 +24,7 @@ def test_the_memory_of_a_tree_counts_its_children():
     with subprocess.Popen([sys.executable, "-c", PARENT]) as parent:
         with Watch(parent.pid, every_s=0.02) as cost:
             time.sleep(1.5)
-        processes = tree(parent.pid)
+        processes = process_tree(parent.pid)
         for process in processes:
             os.kill(process, signal.SIGTERM)
     assert len(processes) == 2

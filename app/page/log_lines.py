@@ -30,17 +30,15 @@ class LogFilter(logging.Filter):
 
     def __init__(self):
         super().__init__()
-        self._last: OrderedDict[str, tuple[float, int]] = (
-            OrderedDict()
-        )  # line -> when written, left out since
+        # line -> when it was written, and how many like it were left out since
+        self._last: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is written; its message is then short and without a visitor's text."""
         error = record.exc_info[0] if isinstance(record.exc_info, tuple) else None
         message = record.getMessage()
-        if (error and error.__name__ in (*LEFT, REPEATED)) or any(
-            name in message for name in (*LEFT, REPEATED)
-        ):
+        said = f"{error.__name__ if error else ''} {message}"
+        if any(name in said for name in (*LEFT, REPEATED)):
             return False
         record.msg, record.args = shortened(_without_visitors_text(record.name, message)), ()
         if error and record.name.startswith("bokeh") and not _is_of_ours(record):

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -19,13 +20,13 @@ def process_tree(root: int) -> list[int]:
     return family
 
 
-def memory_bytes(root: int) -> int:
-    """Proportional set size of a tree of processes: a page that several of them share counts once."""
-    return sum(map(_pss_bytes, process_tree(root)))
+def memory_bytes(processes: Iterable[int]) -> int:
+    """Proportional set size: a page that several processes share counts once."""
+    return sum(map(_pss_bytes, processes))
 
 
 def cpu_seconds(root: int) -> float:
-    """CPU seconds of a tree of processes."""
+    """CPU seconds of a tree of processes, with those of children that have ended and were waited for."""
     ticks = sum(sum(map(int, _stat(process)[ALL_TIMES])) for process in process_tree(root))
     return ticks / os.sysconf("SC_CLK_TCK")
 

@@ -15,7 +15,7 @@ from tornado.web import Application, RequestHandler
 
 from k3scope.app.page.health import Details
 from k3scope.app.page.loop_lag import LoopLag
-from k3scope.app.page.process_cost import cpu_seconds, memory_bytes
+from k3scope.app.page.process_cost import cpu_seconds, memory_bytes, process_tree
 from k3scope.app.pool.task import Refused
 from k3scope.app.runs.job import Cancelled, Job
 from k3scope.app.runs.runner import Runner
@@ -86,9 +86,14 @@ class Metrics(Collector):
         for model, runs in self._runner.queued.items():
             waiting.add_metric((model,), runs)
         yield waiting
+        memory = memory_bytes(process_tree(os.getpid()))
         for name, what, value in (
             ("loop_lag_max_seconds", "Largest lag since the last look.", self.lag.take_largest()),
-            ("memory_bytes", "Proportional set size of all processes.", memory_bytes(os.getpid())),
+            (
+                "memory_bytes",
+                "Proportional set size of all processes.",
+                memory,
+            ),
             ("sessions", "Pages that are open.", self._counts.sessions()),
             ("connections", "Connections that are open.", self._counts.connections()),
         ):

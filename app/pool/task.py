@@ -10,6 +10,11 @@ class Refused(ValueError):
     """What was asked for is not done; the sentence is for the visitor who asked."""
 
 
+def error_of(future: Future) -> BaseException | None:
+    """Why a future that is over has no result; None when it has one."""
+    return Refused("Cancelled.") if future.cancelled() else future.exception()
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """A call of a function of a module with arguments that can be pickled.

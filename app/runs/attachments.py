@@ -7,6 +7,7 @@ from concurrent.futures import Future
 import param
 
 from k3scope.app.pool.pool import READING, submit
+from k3scope.app.pool.task import error_of
 from k3scope.app.runs import run_status, uploads
 from k3scope.app.runs.ownership import Ownership
 from k3scope.app.runs.uploads import MOST, Upload
@@ -29,6 +30,7 @@ class Attachments(Ownership):
         super().__init__()
         self._execute, self._dispatch = execute, dispatch
         self._pieces: list[str] = []  # of the file that is arriving
+        self._decoding: set[Future] = set()
 
     def receive(self, name: str, piece: str, part: int = 0, of: int = 1) -> None:
         """A file in base64, which is safe in any message, in pieces that come in order."""
@@ -87,13 +89,21 @@ class Attachments(Ownership):
             refuse(str(error))
             return
 
+        self._decoding.add(future)
+
         def act() -> None:
-            if error := future.exception():
+            self._decoding.discard(future)
+            if error := error_of(future):
                 refuse(str(error) if isinstance(error, ValueError) else run_status.failure(error, "image"))
             else:
                 go_on(future.result())
 
         self._after(future, act)
+
+    def cancel_reading(self) -> None:
+        """Stop reading the files that have arrived and are no images yet."""
+        for future in self._decoding:
+            future.cancel()
 
     def _after(self, future: Future, act: Callable[[], None]) -> None:
         """Act when a future is done; at once if it is."""

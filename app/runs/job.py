@@ -29,9 +29,8 @@ class Job:
     images: tuple[Upload, ...] = ()
     interventions: str = ""
     continuation: Continuation = NO_CONTINUATION
-    stage: str = (
-        "reading"  # then "queued", "loading", "sampling" when tokens are to be added, "running", "measuring"
-    )
+    # then "queued", "loading", "sampling" when tokens are to be added, "running", "measuring"
+    stage: str = "reading"
     layer: int = 0  # layers done
     sampled: int = 0  # tokens sampled so far
     suspended: bool = False  # it has begun, and lets others pass

@@ -23,8 +23,7 @@ class Ownership(Followed):
     def __init__(self, **params):
         super().__init__(**params)
         self._writing = asyncio.Lock()  # what is forgotten must not be owned afterwards
-        session = self
-        session.follow("owner", self._own_result)
+        self.follow("owner", self._own_result)
 
     def set_owner(self, token: str) -> None:
         """The 32 hex digits that the browser keeps; anything else is no token."""

@@ -1,5 +1,6 @@
 """A run in one line: while it is on its way, when it is there, and what the run of a link lacks."""
 
+from k3scope.app.pool.pool import pool
 from k3scope.app.pool.task import Refused
 from k3scope.app.runs.job import Job
 from k3scope.app.runs.retention import Retention
@@ -103,7 +104,8 @@ def progress(job: Job) -> dict:
     waits = PASSING if job.suspended else ""
     match job.stage:
         case "reading":
-            return {"text": "reading the prompt"}
+            before = pool.place(job.reading) if job.reading else 0
+            return {"text": f"reading the prompt · place {before + 1}" if before else "reading the prompt"}
         case "queued":
             return {"text": f"{size} · {_place(job)}"}
         case "loading":

@@ -147,7 +147,8 @@ class Store:
                     yield StoredRun(spec, created, image_bytes)
 
     def __len__(self) -> int:
-        return self._read("SELECT count(*) FROM runs")[0][0]
+        rows = self._read("SELECT count(*) FROM runs")
+        return rows[0][0] if rows else 0
 
     @property
     def disk_bytes(self) -> int:

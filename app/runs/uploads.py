@@ -12,6 +12,7 @@ from functools import cached_property
 
 from PIL import Image
 
+from k3scope.app.pool.task import Refused
 from k3scope.assets import samples
 from k3scope.model.vision.preprocess import read, target_size
 from k3scope.model.vision.vision_config import VisionConfig
@@ -57,11 +58,11 @@ class Held:
         self._lock = threading.RLock()  # a collection of garbage may let go of one while another is added
 
     def add(self, upload: Upload) -> None:
-        """Count an image until nothing refers to it any more. ValueError when there is no room for it."""
+        """Count an image until nothing refers to it any more. Refused when there is no room for it."""
         size = len(upload.data)
         with self._lock:
             if self.bytes + size > self._most:
-                raise ValueError("There is no room for more images here now; please try again later.")
+                raise Refused("There is no room for more images here now; please try again later.")
             self.bytes += size
         weakref.finalize(upload, self._let_go, size)
 

@@ -1,7 +1,7 @@
 // The Compare view: a second model by name, or a config.json that is dropped, chosen or pasted; both drawn.
 /**
- * Goes after local_model.js. Sends {with: name}, {config: text, name}, {select: block} and {toggle: group}.
- * Receives `results` (HTML), `other`, `problem`, `answers`, `selected` and `pair`, as JSON: the scenes left and right,
+ * Goes after local_model.js. Sends {with: name}, {config: text, name}, {cancel: true}, {select: block} and {toggle: group}.
+ * Receives `results` (HTML), `other`, `problem`, `pending` (how a comparison stands that is on its way), `answers`, `selected` and `pair`, as JSON: the scenes left and right,
  * their names, and counts, [mark, text] of each way to differ.
  */
 const LARGEST = 64 * 1024
@@ -92,6 +92,12 @@ export function render({ model, el }) {
   const fill = () => { place("results").innerHTML = model.results }
   const show = () => { select.value = model.other }
   const showProblem = () => { place("problem").textContent = model.problem && `${model.problem}.` }
+  const showPending = () => {
+    place("pending").hidden = !model.pending
+    place("pending").querySelector("span").textContent = model.pending && `${model.pending}.`
+  }
+  on("click", ({ target }) => { if (target.matches("[data-cancel]")) model.send_msg({ cancel: true }) })
+  model.on("pending", showPending)
   model.on("results", fill)
   model.on("other", show)
   model.on("problem", showProblem)

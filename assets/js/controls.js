@@ -1,18 +1,18 @@
 // Search, the strip of layers by keyboard, and the fields for the step that shapes are shown for.
 /**
  * Sends {query} while the search is typed into, {choose: id} for the hit that is opened, and {go}, a part of a
- * link, with a `sequence` number for the strip. Receives `results` ({query, hits}) and `step` (phase, B, T, types).
+ * link, Receives `results` ({query, hits}) and `step` (phase, B, T, types).
  */
 const typing = (event) => event.composedPath()[0].matches?.("input, textarea, select, [contenteditable]")
 
 // --- the strip: arrows move through the stack, digits name a layer, Escape leaves it
 function layerStrip({ model, on }) {
   const strip = $("layers"), cells = () => [...strip.querySelectorAll("button")]
-  let typed = "", timer = 0, sent = 0
+  let typed = "", timer = 0
   const choose = (index, ms) => {
     cells()[index].focus()
     clearTimeout(timer)
-    timer = setTimeout(() => { typed = ""; model.send_msg({ go: `layer=${index}`, sequence: ++sent }) }, ms)
+    timer = setTimeout(() => { typed = ""; model.send_msg({ go: `layer=${index}` }) }, ms)
   }
   const targetIndex = (key, index, last) => ({
     ArrowDown: index + 1, ArrowRight: index + 1, ArrowUp: index - 1, ArrowLeft: index - 1, Home: 0, End: last,

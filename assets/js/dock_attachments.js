@@ -4,7 +4,7 @@
  *
  * Shows `attachments`: { name, size, rows, note, thumb, large }[]; `no_vision` is a sentence that the model takes none;
  * `received` counts the files that have arrived, attached or refused; `limits`: { images, bytes, piece }.
- * Sends attach { name, data, part, of }, remove { index } and shrink { index }.
+ * Sends attach { name, data, part, of }, cancel_attach, which stops what is being read, remove { index } and shrink { index }.
  */
 const ICON = "M3 4h14v12H3zM3 13l4-4 3 3 3-4 4 4M7 7.5h.01"
 const MEGABYTE = 2 ** 20
@@ -92,7 +92,8 @@ const attachmentsOf = (model, root, send, refuse) => {
   }
   const draw = () => {
     const focused = strip.contains(strip.getRootNode().activeElement)
-    const reading = pending.map((name) => h("li", { class: "pending" }, `Reading ${name} …`))
+    const reading = pending.map((name) => h("li", { class: "pending" }, `Reading ${name} …`,
+      h("button", { type: "button", class: "remove", onclick: () => send("cancel_attach", {}), "aria-label": "Stop reading" }, "×")))
     strip.replaceChildren(...model.attachments.map((image, index) => attachmentItem(image, index, send)), ...reading)
     strip.hidden = !strip.children.length
     button.disabled = Boolean(model.no_vision)

@@ -1,5 +1,5 @@
 // The diagram outside the page: as a file, on paper, in a frame of another page. Goes before controls.js.
-/** Sends {export: "svg" | "png" | "json"} and {cancel_export: true}; receives the custom messages {says}, how it stands, {problem}, and
+/** Sends {export: "svg" | "png" | "json"} and {cancel_export: true}; receives the custom messages {says}, how it stands and "" at its end, {problem}, and
  * {name, type, base64, note}, the file to save. */
 const $ = (id) => document.getElementById(id)
 
@@ -17,8 +17,8 @@ function exportMenu({ model, on }) {
     if (text && !pending) setTimeout(() => { if (cancel.hidden) state.hidden = true }, 8000)
   }
   const save = ({ name, type, base64, note, says, problem }) => {
+    if (says === "") { state.hidden = true; return }
     if (says || problem) { showState(says ?? problem, Boolean(says)); return }
-    state.hidden = true
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))
     const link = document.createElement("a")
     link.href = URL.createObjectURL(new Blob([bytes], { type }))

@@ -77,12 +77,6 @@ def of_the_page() -> list[Message]:
     return [
         Message("shell:go", "Shell", {"go": EVERYTHING}, {"go": f"select={TEXT}"}),
         Message("shell:tensor_query", "Shell", {"tensor_query": "w" * 200}, {"tensor_query": TEXT}),
-        Message(
-            "controls:sequence",
-            "Controls",
-            {"go": "layer=7", "sequence": 10**9},
-            {"go": TEXT, "sequence": 2**60},
-        ),
         Message("controls:go", "Controls", {"go": f"{EVERYTHING}&T=4096"}, {"go": f"prompt={TEXT}"}),
         Message("controls:cancel_export", "Controls", {"cancel_export": True}, {"cancel_export": TEXT}),
         Message("controls:query", "Controls", {"query": "attention " * 10}, {"query": TEXT}),
@@ -102,6 +96,7 @@ def of_the_page() -> list[Message]:
             "history:search", "BrowserHistory", {"search": f"?{EVERYTHING}"}, {"search": f"?prompt={TEXT}"}
         ),
         Message("compare_sheet:with", "CompareView", {"with": "kimi-linear-48b"}, {"with": TEXT}),
+        Message("compare_sheet:cancel", "CompareView", {"cancel": True}, {"cancel": TEXT}),
         Message("compare_sheet:toggle", "CompareView", {"toggle": "kda"}, {"toggle": TEXT}),
         Message("compare_sheet:select", "CompareView", {"select": "kda"}, {"select": TEXT}),
         Message(
@@ -144,6 +139,7 @@ def of_the_dock() -> list[Message]:
             {"type": "example", "index": 10**300},
         ),
         Message("dock:type=attach", "Dock", image | {"data": largest_image()}, image | {"data": TEXT}),
+        Message("dock:type=cancel_attach", "Dock", {"type": "cancel_attach"}),
         Message(
             "dock:part",
             "Dock",

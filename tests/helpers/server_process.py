@@ -1,24 +1,24 @@
 """A server of a test's own as a process of its own, and what its tree of processes costs."""
 
 import json
-import os
-import re
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from k3scope.app.page.process_cost import cpu_seconds, memory_bytes, process_tree
+
 ROOT = Path(__file__).parents[2]
 START_S = 60
 SAMPLE_S = 0.1  # between two looks at the memory
-MB = 1024  # kB, the unit of /proc
+MB = 2**20
 
 
 def free_port() -> int:
@@ -97,44 +97,6 @@ def served(folder: Path, *options: str, at: str = "") -> Iterator[Server]:
         server.stop()
 
 
-def tree(root: int) -> list[int]:
-    """A process and all that descend from it, as they are now."""
-    parents = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        if fields := _stat(int(entry.name)):
-            parents[int(entry.name)] = int(fields[1])
-    found = [root] if root in parents else []
-    for parent in found:  # grows while it is read
-        found += [process for process, its_parent in parents.items() if its_parent == parent]
-    return found
-
-
-def memory_mb(processes: Iterable[int]) -> float:
-    """Proportional set size: a page that several processes share counts once."""
-    return sum(map(_pss, processes)) / MB
-
-
-def cpu_s(root: int) -> float:
-    """CPU seconds of the tree, with those of children that have ended and were waited for."""
-    ticks = sum(sum(map(int, fields[11:15])) for process in tree(root) if (fields := _stat(process)))
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _stat(process: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; [] for a process that has ended."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def _pss(process: int) -> int:
-    try:
-        return int(re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text(), re.M)[1])
-    except (OSError, TypeError):  # it has ended, or is about to
-        return 0
-
-
 class Watch:
     """Memory and CPU of a tree of processes while a block runs: `with Watch(pid) as cost: ...`"""
 
@@ -147,16 +109,16 @@ class Watch:
         self.cpu_s = 0.0  # once the block has ended
 
     def __enter__(self) -> "Watch":
-        self.start, self._cpu_s = time.perf_counter(), cpu_s(self._root)
-        self._look(tree(self._root))
+        self.start, self._cpu_s = time.perf_counter(), cpu_seconds(self._root)
+        self._look(process_tree(self._root))
         self._thread.start()
         return self
 
     def __exit__(self, *_) -> None:
         self._ended.set()
         self._thread.join()
-        self._look(tree(self._root))
-        self.cpu_s = cpu_s(self._root) - self._cpu_s
+        self._look(process_tree(self._root))
+        self.cpu_s = cpu_seconds(self._root) - self._cpu_s
 
     @property
     def added_mb(self) -> float:
@@ -165,11 +127,11 @@ class Watch:
 
     def _sample(self) -> None:
         """The tree is looked up once a second: that costs as much as its memory."""
-        processes, looked_up = tree(self._root), time.perf_counter()
+        processes, looked_up = process_tree(self._root), time.perf_counter()
         while not self._ended.wait(self._every_s):
             if time.perf_counter() - looked_up > 1:
-                processes, looked_up = tree(self._root), time.perf_counter()
+                processes, looked_up = process_tree(self._root), time.perf_counter()
             self._look(processes)
 
     def _look(self, processes: list[int]) -> None:
-        self.samples.append((time.perf_counter() - self.start, memory_mb(processes)))
+        self.samples.append((time.perf_counter() - self.start, memory_bytes(processes) / MB))

@@ -78,26 +78,17 @@ def test_the_page_opens_a_click_changes_the_address_and_a_prompt_runs(context, g
     assert wrong == []
 
 
-def test_a_visitor_may_be_silent(context, guard, url):
+@pytest.mark.parametrize("seconds", [SILENT_S, LONG_SILENT_S])
+def test_a_visitor_may_be_silent_for_longer_than_any_time_out(context, guard, url, seconds):
     page, wrong = opened(context, guard, url)
-    page.wait_for_timeout(SILENT_S * 1000)
+    page.wait_for_timeout(seconds * 1000)
     select(page, "Token embedding")
     expect(page.get_by_test_id("subject")).to_contain_text("Token embedding")
     assert wrong == []
 
 
-@pytest.mark.sweep
-def test_a_visitor_may_be_silent_for_longer_than_any_time_out(context, guard, url):
-    page, wrong = opened(context, guard, url)
-    page.wait_for_timeout(LONG_SILENT_S * 1000)
-    select(page, "Token embedding")
-    expect(page.get_by_test_id("subject")).to_contain_text("Token embedding")
-    assert wrong == []
-
-
-@pytest.mark.sweep
 def test_a_time_out_below_the_ping_cuts_the_websocket(context, tmp_path, served):
-    """What the two tests above would see."""
+    """What the test above would see."""
     short = {"proxy_read_timeout 120s": "proxy_read_timeout 10s"}
     with behind("nginx", tmp_path, served, **short) as address:
         page, wrong = opened(context, None, address)

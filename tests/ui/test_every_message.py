@@ -105,6 +105,14 @@ def sizes(messages: list) -> list:
     ]
 
 
+def check(late: dict[str, float], cost: Watch, what: str) -> None:
+    """Nothing was late, and the memory stayed in its bounds; the worst are printed."""
+    worst = sorted(late.items(), key=lambda item: -item[1])[:5]
+    print(f"{what}: +{cost.added_mb:.0f} MB", *(f"{s * 1000:.0f} ms {name}" for name, s in worst), sep="\n")
+    assert {name: s for name, s in late.items() if s > LAG_S} == {}
+    assert cost.added_mb < ADDED_MB
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("where", ["page", "lab"])
 def test_no_message_holds_the_loop_or_fills_the_memory(server, where):
@@ -115,14 +123,7 @@ def test_no_message_holds_the_loop_or_fills_the_memory(server, where):
     messages, link, run = groups[where]
     with Watch(server.process.pid) as cost:
         late = played(send_all(server, sizes(messages), link, run))
-    worst = dict(sorted(late.items(), key=lambda item: -item[1])[:5])
-    print(
-        f"{where}: +{cost.added_mb:.0f} MB",
-        *(f"{s * 1000:.0f} ms {name}" for name, s in worst.items()),
-        sep="\n",
-    )
-    assert {name: s for name, s in late.items() if s > LAG_S} == {}
-    assert cost.added_mb < ADDED_MB
+    check(late, cost, where)
 
 
 async def open_links(server) -> dict[str, float]:
@@ -148,11 +149,4 @@ async def open_links(server) -> dict[str, float]:
 def test_no_link_holds_the_loop_or_fills_the_memory(server):
     with Watch(server.process.pid) as cost:
         late = played(open_links(server))
-    worst = dict(sorted(late.items(), key=lambda item: -item[1])[:5])
-    print(
-        f"links: +{cost.added_mb:.0f} MB",
-        *(f"{s * 1000:.0f} ms {name}" for name, s in worst.items()),
-        sep="\n",
-    )
-    assert {name: s for name, s in late.items() if s > LAG_S} == {}
-    assert cost.added_mb < ADDED_MB
+    check(late, cost, "links")

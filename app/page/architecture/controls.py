@@ -1,7 +1,6 @@
 """What steers the diagram: search, the strip by keyboard, the step that shapes are for, files of it."""
 
 from base64 import b64encode
-from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
 
@@ -11,10 +10,11 @@ from k3scope.app.link.fields import LinkTargets
 from k3scope.app.link.query import parse_update
 from k3scope.app.link.state import State
 from k3scope.app.page.architecture.exported_file import content_of
-from k3scope.app.page.kit.events import OrderedComponent, dispatch, when_done
+from k3scope.app.page.kit.background import Background
+from k3scope.app.page.kit.events import OrderedComponent, dispatch
 from k3scope.app.page.kit.static import scripts
 from k3scope.app.page.kit.templates import render
-from k3scope.app.pool.pool import DRAWING, submit
+from k3scope.app.pool.task import Task
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.scene import block_contents, diagram_file, search
 
@@ -27,9 +27,9 @@ class Controls(OrderedComponent):
     """Takes what is typed and pressed around the diagram to the state, and shows the hits of a search.
 
     Messages of the browser: `{query}` is typed into the search, `{choose}` is the hit that is opened, `{go}`
-    a part of a link (with its `sequence` number where one key press may overtake another), `{export}` the
-    format of a file, `{cancel_export}` stops it. The answer to `export` is the message `{says}`, how it
-    stands, and then the file, `{name, type, base64, note}`, or `{problem}`, why there is none.
+    a part of a link, `{export}` the format of a file, `{cancel_export}` stops it. The answer to `export` is
+    the message `{says}`, how it stands and "" at its end, and then the file, `{name, type, base64, note}`, or
+    `{problem}`, why there is none.
     """
 
     results = param.Dict({}, doc="of the search: its query, and its hits")
@@ -41,18 +41,14 @@ class Controls(OrderedComponent):
 
     def __init__(self, state: State, targets: LinkTargets, **params):
         super().__init__(width=0, height=0, margin=0, **params)
-        self._state, self._targets, self._latest = state, targets, 0
-        self._made: Future | None = None  # the last file that was asked for
+        self._state, self._targets = state, targets
+        self._files = Background(lambda text: self._send_msg({"says": text}))
 
     def _handle_msg(self, data) -> None:
         if not isinstance(data, dict):
             return
-        if isinstance(sequence := data.get("sequence"), int):
-            if sequence < self._latest:
-                return  # two key presses may change places on the server's threads: the later one counts
-            self._latest = sequence
         if data.get("cancel_export") is True:
-            dispatch(self._cancel_export)
+            dispatch(self._files.cancel)
         if data.get("export") in tuple(diagram_file.FORMATS):
             dispatch(partial(self._export, data["export"]))
         for name, act in (("go", self._go), ("query", self._search), ("choose", self._choose)):
@@ -61,29 +57,13 @@ class Controls(OrderedComponent):
 
     def _export(self, form: str) -> None:
         """The diagram as a file for the browser to save, made by the pool: it may take a moment."""
-        file, what = displayed(self._state), f"The {form.upper()}"
-        try:
-            made = self._made = submit(
-                DRAWING, what, content_of, file, form, seconds=EXPORT_SECONDS, visitor=id(self._state)
-            )
-        except ValueError as error:
-            self._send_msg({"problem": str(error)})
-            return
-        self._send_msg({"says": f"{what} is on its way"})
-        when_done(made, partial(self._send_file, f"{file.name}.{form}", form, made))
+        file = displayed(self._state)
+        task = Task(f"The {form.upper()}", content_of, (file, form), EXPORT_SECONDS, id(self._state))
+        refuse = lambda why: self._send_msg({"problem": why})  # noqa: E731
+        self._files.start(task, partial(self._send_file, f"{file.name}.{form}", form), refuse)
 
-    def _cancel_export(self) -> None:
-        if self._made is not None:
-            self._made.cancel()
-
-    def _send_file(self, name: str, form: str, made: Future) -> None:
-        if made.cancelled():
-            self._send_msg({"problem": "Cancelled."})
-            return
-        if error := made.exception():
-            self._send_msg({"problem": str(error)})
-            return
-        content, note = made.result()
+    def _send_file(self, name: str, form: str, made: tuple[bytes, str]) -> None:
+        content, note = made
         file = {"name": name, "type": diagram_file.FORMATS[form], "base64": b64encode(content).decode()}
         self._send_msg(file | {"note": note})
 

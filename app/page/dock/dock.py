@@ -59,6 +59,8 @@ def answer(session: RunSession, data: dict) -> None:
             part, of = data.get("part", 0), data.get("of", 1)
             if isinstance(part, int) and isinstance(of, int):
                 session.receive(name, piece, part, of)
+        case {"type": "cancel_attach"}:
+            session.cancel_reading()
         case {"type": "attach_sample", "name": str(name)}:
             session.add_sample(name)
         case {"type": "remove", "index": int(index)}:

@@ -5,10 +5,9 @@ document's lock is held: a visitor's changes stay in order, and nobody waits for
 """
 
 import asyncio
-import concurrent.futures
 import contextvars
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import panel as pn
@@ -80,21 +79,6 @@ def execute(coroutine: Callable[[], Awaitable[None]]) -> None:
             await coroutine()
 
     _loop(context).add_callback(run_for_document)
-
-
-def when_done(future: Future, act: Callable[[], None]) -> None:
-    """Act, by `dispatch`, when a future is done; at once if it is, or where there is no browser."""
-    doc = pn.state.curdoc
-    if future.done() or not (doc and doc.session_context):
-        concurrent.futures.wait([future])
-        act()
-        return
-
-    async def wait() -> None:
-        await asyncio.wait([asyncio.wrap_future(future)])
-        dispatch(act)
-
-    execute(wait)
 
 
 def when_loaded(act: Callable[[], None]) -> None:

@@ -76,7 +76,7 @@ def hand_over(document: Document) -> None:
     panel.state._thread_id_[document] = threading.get_ident()
 
 
-class PromptSocket(WSHandler):
+class PageSocket(WSHandler):
     """Sends each frame at once: a message of Bokeh is three, and the second would wait for the other side's
     delayed acknowledgement of the first, 40 ms or a round trip.
     """
@@ -105,7 +105,7 @@ def serve_pages_with(handler: type) -> None:
     """Let `handler` answer the address of a page; Bokeh takes the handlers of an app from this list."""
     urls.per_app_patterns[-1] = ("/?", handler)
     urls.per_app_patterns[:] = [
-        (path, PromptSocket if issubclass(kind, WSHandler) else kind) for path, kind in urls.per_app_patterns
+        (path, PageSocket if issubclass(kind, WSHandler) else kind) for path, kind in urls.per_app_patterns
     ]
 
 

@@ -2,17 +2,17 @@
 
 import base64
 from collections.abc import Callable
-from concurrent.futures import Future
+from functools import partial
 
 import panel as pn
 
 from k3scope.app.lab.lab_views import Slot
 from k3scope.app.lab.picture_file import MIME, file_of
 from k3scope.app.link.state import State
-from k3scope.app.page.kit.events import when_done
+from k3scope.app.page.kit.background import Background
 from k3scope.app.page.lab.components import PlotHead
 from k3scope.app.page.lab.heatmap import Heatmap
-from k3scope.app.pool.pool import DRAWING, submit
+from k3scope.app.pool.task import Task
 from k3scope.model.measure.picture import Picture
 
 
@@ -24,6 +24,7 @@ class PlotPane:
     ):
         self._state, self._on_choice = state, on_choice
         self.head = PlotHead(self._on_message)
+        self._files = Background(self._note)
         self.heatmap = Heatmap(lambda row, column: on_tap(self.heatmap.picture, row, column))
         self._pane = pn.pane.Bokeh(self.heatmap.plot, sizing_mode="stretch_width", margin=0)
         self.view = pn.Column(self.head, self._pane, sizing_mode="stretch_width", margin=0, visible=False)
@@ -66,20 +67,17 @@ class PlotPane:
 
     def _save(self, file_format: str) -> None:
         """Hand the picture to the browser, when the pool has made a file of it."""
-        about = self.heatmap.picture, file_format, self._state.dark
-        try:
-            made = submit(DRAWING, f"The {file_format}", file_of, *about, visitor=id(self._state))
-        except ValueError as error:
-            self.head.about = {**self.head.about, "note": str(error)}
-            return
-        when_done(made, lambda: self._send(made, MIME[file_format]))
+        picture, dark = self.heatmap.picture, self._state.dark
+        task = Task(f"The {file_format}", file_of, (picture, file_format, dark), visitor=id(self._state))
+        self._files.start(task, partial(self._send, MIME[file_format]), self._note)
 
-    def _send(self, made: Future, mime: str) -> None:
+    def _note(self, text: str) -> None:
+        """A sentence under the title: how a file stands, or why there is none; "" for the picture's own."""
+        self.head.about = {**self.head.about, "note": text or self.heatmap.picture.note}
+
+    def _send(self, mime: str, made: tuple[str, bytes]) -> None:
         """The count makes the same file a change, so it is saved again."""
-        if error := made.exception():
-            self.head.about = {**self.head.about, "note": str(error)}
-            return
-        name, content = made.result()
+        name, content = made
         encoded = base64.b64encode(content).decode()
         count = self.head.file.get("count", 0) + 1
         self.head.file = {"name": name, "mime": mime, "data": encoded, "count": count}

@@ -1,18 +1,18 @@
 """The Compare view: the drawn model beside another one, or beside a config.json that a visitor brings."""
 
-from concurrent.futures import Future
 from functools import partial
 
 import param
 
 from k3scope.app.link.state import State
 from k3scope.app.models import compared, title
-from k3scope.app.page.kit.events import OrderedComponent, dispatch, when_done, when_loaded
+from k3scope.app.page.kit.background import Background
+from k3scope.app.page.kit.events import OrderedComponent, dispatch, when_loaded
 from k3scope.app.page.kit.static import scripts
 from k3scope.app.page.kit.templates import render
 from k3scope.app.page.sheets import comparison
 from k3scope.app.page.sheets.comparison import Other
-from k3scope.app.pool.pool import DRAWING, submit
+from k3scope.app.pool.task import Task
 from k3scope.diagrams.cost import compare_models
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec import block_spec
@@ -31,7 +31,7 @@ class CompareView(OrderedComponent):
     """Fills the Compare view in page.html; a file that a visitor brings stays in this session.
 
     Messages of the browser: `{with}` names a model, `{config, name}` is the text of a file and its name,
-    `{select}` and `{toggle}` name a box.
+    `{cancel}` stops what is on its way, `{select}` and `{toggle}` name a box.
     """
 
     results = param.String(doc="the comparison as HTML")
@@ -39,6 +39,7 @@ class CompareView(OrderedComponent):
     selected = param.String(doc="block that is chosen on both sides")
     other = param.String(doc="name of the second model; empty for a file")
     problem = param.String(doc="why a file cannot be compared")
+    pending = param.String(doc="how a comparison stands that is on its way; '' when there is none")
     answers = param.Integer(0, doc="files answered so far: the same problem twice is sent twice")
 
     _esm = scripts("local_model", "compare")
@@ -48,7 +49,7 @@ class CompareView(OrderedComponent):
         self._state = state
         self._file: Other | None = None
         self._asked: tuple = ()
-        self._made: Future | None = None  # on its way
+        self._making = Background(lambda text: setattr(self, "pending", text))
         state.follow("compare", self.show)
         state.follow("compare.drawing", self.show)
         state.follow("compare.other", self._drop_file)
@@ -72,34 +73,26 @@ class CompareView(OrderedComponent):
     def _request(self, second: Other) -> None:
         """Have the comparison made by the pool; what is shown stays until it is there."""
         state = self._state
-        if self._made is not None and self._made.cancel():  # nobody waits for what was asked before
+        if self._making.cancel():  # nobody waits for what was asked before
             self.answers += bool(self._asked[1].config)
         asked = self._asked = (state.model, second, tuple(state.open), state.step)
-        try:
-            made = self._made = submit(
-                DRAWING, "The comparison", comparison.of, *asked, seconds=SECONDS, visitor=id(state)
-            )
-        except ValueError as error:
-            self._refuse(second, error)
-            return
-        when_done(made, partial(self._take_made, asked, made))
+        task = Task("The comparison", comparison.of, asked, SECONDS, id(state))
+        self._making.start(task, partial(self._take_made, asked), partial(self._refuse, asked))
 
-    def _take_made(self, asked: tuple, made: Future) -> None:
+    def _take_made(self, asked: tuple, made: tuple[str, str]) -> None:
         if asked != self._asked:
             return
-        second, self._made = asked[1], None
-        if error := made.exception():
-            self._refuse(second, error)
-            return
-        if second.config:
-            self._file, self.other, self._state.view = second, "", "compare"
+        if asked[1].config:
+            self._file, self.other, self._state.view = asked[1], "", "compare"
         self.problem = ""
-        self.results, self.pair = made.result()
-        self.answers += bool(second.config)
+        self.results, self.pair = made
+        self.answers += bool(asked[1].config)
 
-    def _refuse(self, second: Other, error: BaseException) -> None:
+    def _refuse(self, asked: tuple, why: str) -> None:
         """Say why there is no comparison; what was there stays."""
-        why = str(error).removeprefix("config.json: ").removesuffix(".")
+        if asked != self._asked:
+            return
+        second, why = asked[1], why.removeprefix("config.json: ").removesuffix(".")
         self.problem = f"{second.title}: {why}" if second.config else why
         self.answers += 1
 
@@ -120,6 +113,8 @@ class CompareView(OrderedComponent):
         elif isinstance(text := data.get("config"), str):
             name = str(data.get("name", ""))[:MAX_NAME] or "config.json"
             self._request(Other(name, text[: compare_models.LARGEST_FILE + 1] or " "))
+        elif data.get("cancel") is True:
+            self._making.cancel()
         elif data.get("toggle") in tuple(block_spec.blocks()):
             state.toggle(data["toggle"])
         elif data.get("select") in ("", *Facts.of(state.model).blocks):

@@ -153,14 +153,6 @@ def test_a_search_hit_opens_its_groups_and_leaves_a_layer_that_lacks_it():
     assert state.select == "mla_q_up"
 
 
-def test_of_two_key_presses_that_changed_places_the_later_one_counts():
-    state, _ = visit("")
-    control = controls.controls(state, link_targets())
-    control._handle_msg({"go": "layer=5", "sequence": 2})
-    control._handle_msg({"go": "layer=4", "sequence": 1})
-    assert state.layer == 5
-
-
 def test_a_size_that_is_refused_is_said_and_the_field_goes_back():
     state, _ = visit("")
     control = controls.controls(state, link_targets())

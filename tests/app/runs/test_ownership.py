@@ -91,22 +91,23 @@ def test_who_opens_a_link_does_not_own_the_run_unless_nobody_does(runner, store)
     maker = visitor(runner)
     run = maker.run("shared")
     link = maker.state.linked()
-    reader = visitor(runner, "f" * 32, **link)
-    reader.session.open()
-    reader.settle()
-    reader.session.forget()
-    reader.settle()
-    assert store.get(run.id) == run.spec
+
+    def opened_and_forgotten():
+        """What is kept once another visitor has opened the link, and once that one has forgotten."""
+        reader = visitor(runner, "f" * 32, **link)
+        reader.session.open()
+        reader.settle()
+        kept = store.get(run.id)
+        reader.session.forget()
+        reader.settle()
+        return kept, store.get(run.id)
+
+    assert opened_and_forgotten() == (run.spec, run.spec)
     maker.session.forget()
     maker.settle()
     assert store.get(run.id) is None
-    again = visitor(runner, "f" * 32, **link)  # Back, say: the address holds the prompt
-    again.session.open()
-    again.settle()
-    assert store.get(run.id) == run.spec
-    again.session.forget()
-    again.settle()
-    assert store.get(run.id) is None
+    # now it is nobody's; the address holds the prompt
+    assert opened_and_forgotten() == (run.spec, None)
 
 
 def test_a_visitor_without_a_token_clears_the_page_only(runner, store):

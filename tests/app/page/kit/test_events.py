@@ -6,10 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import panel as pn
 from bokeh.document import Document
+from panel.custom import JSComponent
 from panel.io import document as sending
 from panel.models.esm import DataEvent
 
+from k3scope.app.page import page  # noqa: F401 - all components
+from k3scope.app.page.dock import dock  # noqa: F401
 from k3scope.app.page.kit.events import OrderedComponent, dispatch
+from k3scope.app.page.lab import components  # noqa: F401
 
 
 def test_without_a_document_it_is_done_at_once():
@@ -35,6 +39,15 @@ def test_messages_are_heard_in_order_even_when_the_server_has_threads(monkeypatc
         monkeypatch.setattr(type(pn.state), "_thread_pool", pool)
         asyncio.run(send(Ear(), Document()))
     assert heard == [(n, threading.get_ident()) for n in range(50)]
+
+
+def test_every_component_of_the_page_hears_in_order():
+    def below(cls: type) -> set[type]:
+        return {cls}.union(*map(below, cls.__subclasses__()))
+
+    ours = {cls for cls in below(JSComponent) if cls.__module__.startswith("k3scope.")}
+    assert {cls.__name__ for cls in ours} >= {"Dock", "Controls", "Shell", "PlotHead"}
+    assert {cls.__name__ for cls in ours if not issubclass(cls, OrderedComponent)} == set()
 
 
 class Wire:

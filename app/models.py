@@ -8,6 +8,7 @@ from k3scope.diagrams.spec.format_numbers import size
 from k3scope.model.checkpoint.checkpoint import open_checkpoint
 from k3scope.model.checkpoint.model_registry import REGISTERED, RegisteredModel, register
 from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
+from k3scope.model.config_limits import check_drawn
 from k3scope.model.files.checkpoint_folder import Folder
 from k3scope.model.presets import DRAWN, META_ONLY, PRESETS, TRAINED
 
@@ -27,7 +28,9 @@ def add(text: str) -> RegisteredModel:
     if not equals or not path:
         raise ValueError(f"--model {text}: expected NAME=PATH")
     try:
-        return register(name, path)
+        model = register(name, path)
+        check_drawn(*model.config.depths)
+        return model
     except ValueError as error:
         raise ValueError(f"--model {text}: {error}") from None
 

@@ -72,7 +72,8 @@ def totals(model: KimiK3, layout: Layout | None = None) -> Totals:
     c = model.config
     text = model.language_model
     seeing = [child for name, child in model.named_children() if name != "language_model"]
-    table, head = count(text.model.embed_tokens), count(text.lm_head)
+    table = count(text.model.embed_tokens)
+    head = count(text.lm_head) if c.own_head else table
     active = active_parameters(model, c)
     return Totals(
         text=count(text),
@@ -80,17 +81,18 @@ def totals(model: KimiK3, layout: Layout | None = None) -> Totals:
         padding=sum(m.A_log.numel() - c.kda_heads for m in _all(text, KimiDeltaAttention)),
         unused=_unused(text.model.layers[0]),
         active=active,
-        active_with_table=active + table,
+        active_with_table=active + (table if c.own_head else 0),
         active_without_head=active - head,
         storage=(Layout(model, c) if layout is None else layout).storage(),
     )
 
 
 def active_parameters(model: KimiK3, c: Config) -> int:
-    """Text parameters that take part in one token: `top_k` of the experts, and no embedding table."""
+    """Text parameters that take part in one token: `top_k` of the experts, and no mere lookup table."""
     text = model.language_model
+    table = count(text.model.embed_tokens) if c.own_head else 0
     routed = sum(count(m) for m in _all(text, Experts | ExpertsOnDemand))
-    return count(text) - count(text.model.embed_tokens) - routed + routed // c.experts * c.top_k
+    return count(text) - table - routed + routed // c.experts * c.top_k
 
 
 def _unused(first: nn.Module) -> int:

@@ -53,6 +53,8 @@ class Config:
     stored: str = "bfloat16"  # dtype of a checkpoint, apart from the tensors that are always float32
     vision: VisionConfig | None = None
     media_pad: int | None = None  # the id that stands for one image in a prompt
+    own_head: bool = True  # False: the LM head is the embedding table, stored once
+    other_eos: tuple[int, ...] = ()  # further ids that end a text
 
     def __post_init__(self):
         if not self.a_log_stored:
@@ -67,6 +69,16 @@ class Config:
     @property
     def layers(self) -> int:
         return len(self.kinds)
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Layers of each half: of the text model, and of the vision tower where there is one."""
+        return (self.layers, self.vision.layers) if self.vision else (self.layers,)
+
+    @property
+    def stops(self) -> tuple[int, ...]:
+        """The ids that end a generation."""
+        return (self.eos, *self.other_eos)
 
     @property
     def family(self) -> str:
@@ -87,6 +99,8 @@ class Config:
 
 def _check(c: Config) -> None:
     for name, value in c.sizes().items():
+        if name in ("shared_experts", "dense_layers") and value == 0:
+            continue
         if name not in ("decay_floor", "bos", "eos", "pad", "media_pad") and not value > 0:
             raise ValueError(f"Config.{name} is {value!r}; expected a positive number")
     if unknown := set(c.kinds) - {"kda", "mla"}:

@@ -1,6 +1,7 @@
 """The full model, with the module names of the official checkpoint."""
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from k3scope.model.attnres import AttnResMix
 from k3scope.model.cache import Cache
@@ -41,13 +42,30 @@ class TextModel(nn.Module):
         return self.norm(mixed)
 
 
+class TiedHead(nn.Module):
+    """The LM head of a model that has none of its own: one logit per row of the embedding table."""
+
+    def __init__(self, table: nn.Embedding):
+        super().__init__()
+        object.__setattr__(self, "table", table)  # a reference, no second place in the module tree
+
+    @property
+    def weight(self) -> Tensor:  # [vocab, d]
+        return self.table.weight
+
+    def forward(self, x: Tensor) -> Tensor:  # [B, T, d]
+        return F.linear(x, self.weight)
+
+
 class LanguageModel(nn.Module):
     """The text model and its LM head: hidden states to logits over the vocabulary."""
 
     def __init__(self, c: Config):
         super().__init__()
         self.model = TextModel(c) if c.family == "k3" else ResidualTextModel(c)
-        self.lm_head = nn.Linear(c.d, c.vocab, bias=False)
+        self.lm_head = (
+            nn.Linear(c.d, c.vocab, bias=False) if c.own_head else TiedHead(self.model.embed_tokens)
+        )
 
     def forward(self, ids: Tensor, cache: Cache, real: Tensor | None = None, **images: Tensor) -> Tensor:
         return self.lm_head(self.model(ids, cache, real, **images))  # [B, T, vocab]

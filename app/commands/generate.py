@@ -31,6 +31,6 @@ def run(options) -> None:
     if options.model in PRESETS:
         print(f"{options.model} has random weights: what follows is noise.", file=sys.stderr)
     prompt = tokenizer.encode(options.prompt) or [model.config.bos]
-    new = list(generate(model, prompt, options.tokens, sampling, stop=[model.config.eos]))
+    new = list(generate(model, prompt, options.tokens, sampling, stop=model.config.stops))
     text = tokenizer.decode(new)
     print(json.dumps({"prompt_ids": prompt, "ids": new, "text": text}) if options.format == "json" else text)

@@ -90,7 +90,7 @@ def _by_steps(model, ids, continuation: Continuation, images, callbacks: Callbac
         if len(new) > len(stepped):
             callbacks.on_token(len(new) - len(stepped))
         yield Slice(PLAIN, len(start)) if len(new) == 1 else Slice(STEP)
-        if len(new) > len(stepped) and token == model.config.eos:
+        if len(new) > len(stepped) and token in model.config.stops:
             break
     return ContinuationResult((*given[:prefilled], *new), torch.stack(step_logits) if step_logits else None)
 
@@ -113,7 +113,7 @@ def _by_passes(model, ids, continuation: Continuation, images, edits, callbacks:
         generated.append(choose(logits, sampling, sampling.generator(len(now))))
         callbacks.on_token(n + 1)
         yield Slice(PLAIN, len(now))
-        if generated[-1] == model.config.eos:
+        if generated[-1] in model.config.stops:
             break
     return ContinuationResult(tuple(generated), None)
 

@@ -9,11 +9,12 @@ from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec import block_spec
 from k3scope.diagrams.spec.config_fields import MEANINGS
 from k3scope.model.config import Config
-from k3scope.model.config_limits import LARGEST_FILE
+from k3scope.model.config_limits import check_drawn
 from k3scope.model.files.json_file import parse_json
 from k3scope.model.init import build
 
 MISSING = "none"
+LARGEST_FILE = 2**20  # bytes of what is pasted into the page; a folder may hold a larger one
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,14 @@ def compare(a: Facts, b: Facts) -> Comparison:
 def read_config(text: str) -> Config:
     """The Config of an official config.json as text. ValueError: one sentence on what is wrong with it."""
     if len(text.encode(errors="replace")) > LARGEST_FILE:
-        raise ValueError(f"the file is larger than {LARGEST_FILE // 1024} kB: no config.json is")
+        raise ValueError(f"the file is larger than {LARGEST_FILE // 1024:,} kB: no config.json is")
     try:
         raw = parse_json(text)
     except ValueError:
         raise ValueError("this is not valid JSON; expected the config.json of a checkpoint") from None
-    return Config.from_official(raw)
+    config = Config.from_official(raw)
+    check_drawn(*config.depths)
+    return config
 
 
 @lru_cache(maxsize=8)
@@ -103,6 +106,8 @@ def _text(value) -> str:
         return MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(f"{one:,}" for one in value) or MISSING
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -126,6 +126,8 @@ class Weights:
         routed, table = facts.blocks["moe_experts"], facts.blocks["token_embedding"]
         rest = facts.totals.text - facts.own_total(routed) - facts.own_total(table)
         expert = facts.per_instance(routed) // facts.config.experts
+        if not facts.config.own_head:  # the head reads all of the table
+            return Weights(expert, len(facts.instances(routed)), 0, rest + facts.own_total(table))
         return Weights(expert, len(facts.instances(routed)), facts.own_total(table), rest)
 
 

@@ -38,6 +38,8 @@ MEANINGS = {
     "pad": "token id: padding",
     "a_log_stored": "entries of A_log in the checkpoint",
     "packed_experts": "whether routed experts are stored as MXFP4",
+    "own_head": "whether the LM head has a matrix of its own, or is the embedding table",
+    "other_eos": "further token ids: end of text",
     "stored": "dtype of the checkpoint",
     "media_pad": "token id: stands for one image",
     "vit_d": "vision: width of the tower",

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from k3scope.model.checkpoint.tensor_layout import Layout, Stored, TensorEntry
 from k3scope.model.config import Config
-from k3scope.model.config_limits import LARGEST_FILE
+from k3scope.model.config_limits import LARGEST_FILE, MOST_MARKS
 from k3scope.model.files.checkpoint_folder import Folder
-from k3scope.model.files.json_file import read_json
-from k3scope.model.files.safetensors_header import TensorHeader
+from k3scope.model.files.json_file import parse_json, read_bytes
+from k3scope.model.files.safetensors_header import TensorHeader, check_marks
 from k3scope.model.init import build
 from k3scope.model.kernels import mxfp4
 from k3scope.model.kimi_k3 import KimiK3
@@ -38,7 +38,14 @@ def read_config(path: str | Path) -> Config:
 def _config_of_file(file: Path) -> Config:
     if not file.exists():
         raise ValueError(f"{file}: no such file; expected an official config.json")
-    return Config.from_official(read_json(file, LARGEST_FILE))
+    if file.suffix == ".safetensors":
+        raise ValueError(f"{file}: holds weights; name the folder it is in, where config.json is")
+    text = read_bytes(file, LARGEST_FILE)
+    try:
+        check_marks(text, MOST_MARKS)
+        return Config.from_official(parse_json(text))
+    except ValueError as error:
+        raise ValueError(f"{file}: {str(error).removeprefix('config.json: ')}") from None
 
 
 def open_checkpoint(folder: str | Path) -> "Checkpoint":

@@ -49,7 +49,7 @@ def report(corpus: Path, model: KimiK3, tokenizer: BpeTokenizer) -> dict:
 
 def sample(model: KimiK3, tokenizer: BpeTokenizer, prompt: str) -> str:
     """What comes after a prompt, at the first try."""
-    ids = generate(model, tokenizer.encode(prompt), TOKENS, SAMPLING, stop=[model.config.eos])
+    ids = generate(model, tokenizer.encode(prompt), TOKENS, SAMPLING, stop=model.config.stops)
     return tokenizer.decode(list(ids))
 
 

@@ -56,7 +56,7 @@ def test_a_named_folder_is_the_model_it_came_from(folder):
         ("k3-tiny={folder}", "'k3-tiny' is a model that comes with the program"),
         ("kimi-k3={folder}", "choose another name"),
         ("own={folder}/nowhere", "no such file or folder"),
-        ("own={folder}/model.safetensors", "bytes; expected at most 65,536"),
+        ("own={folder}/model.safetensors", "holds weights; name the folder it is in"),
         ("own={folder}/..", "config.json: no such file; expected an official config.json"),
     ],
 )

@@ -16,8 +16,8 @@ ORDER = (
     "model/tokenizers/",
     "model/hooks.py model/norm.py",
     "model/vision/",
-    "model/config.py model/config_limits.py model/official_config.py model/official_config_write.py "
-    "model/presets.py",
+    "model/config.py model/config_limits.py model/config_values.py model/transformers_config.py "
+    "model/official_config.py model/official_config_write.py model/presets.py",
     "model/attnres.py model/cache.py model/ffn.py model/kda.py model/mla.py model/moe.py model/moe_packed.py "
     "model/layer.py model/kimi_linear.py model/kimi_k3.py model/init.py",
     "model/tracing.py",

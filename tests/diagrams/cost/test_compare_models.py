@@ -90,23 +90,23 @@ def edited(**changes) -> str:
     [
         ("", "not valid JSON"),
         ("[1, 2]", "expected an object"),
-        ("[" * 100_000, "larger than 64 kB"),
+        ("[" * 2**20 + "]", "larger than 1,024 kB"),
         ("[" * 60_000, "not valid JSON"),
         ('{"a": 1}', "linear_attn_config"),
         ('{"text_config": 3}', "text_config"),
-        (" " * (LARGEST_FILE + 1), "larger than 64 kB"),
+        (" " * (LARGEST_FILE + 1), "larger than 1,024 kB"),
         (edited(hidden_size=None), "hidden_size"),
         (edited(num_experts=-1), "experts"),
         (
             json.dumps(json.loads(OFFICIAL) | {"vision_config": VISION | {"vt_num_hidden_layers": 10**7}}),
-            "at most 128",
+            "at most 4,096",
         ),
-        (edited(num_hidden_layers=10**12), "num_hidden_layers is 1,000,000,000,000; at most 128"),
+        (edited(num_hidden_layers=10**12), "num_hidden_layers is 1,000,000,000,000; at most 4,096"),
         (edited(num_hidden_layers=92), "must name each of the layers"),
         (edited(hidden_size="7168"), "hidden_size"),
         (edited(quantization_config=[]), r"quantization_config is \[\]; expected an object"),
         (edited(kv_lora_rank=1.5), "kv_lora_rank is 1.5; expected a whole number"),
-        (edited(moe_intermediate_size=10**30), "moe_intermediate_size is 10.*; at most 262,144"),
+        (edited(moe_intermediate_size=10**30), "moe_intermediate_size is 10.*; at most 1,048,576"),
     ],
 )
 def test_what_is_no_config_is_said_in_a_sentence(text, sentence):

@@ -44,7 +44,7 @@ def test_a_missing_vision_key_is_named(official, key):
         ("init_pos_emb_width", 32, "init_pos_emb_width is 32, but init_pos_emb_height is 64"),
         ("merge_kernel_size", [2, 1], "only squares"),
         ("qkv_hidden_size", 1530, "head width divisible by 4"),
-        ("vt_num_hidden_layers", 0, "expected a positive number"),
+        ("vt_num_hidden_layers", 0, "expected at least 1"),
     ],
 )
 def test_a_vision_config_that_cannot_be_is_refused(official, key, value, sentence):

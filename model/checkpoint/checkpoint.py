@@ -1,6 +1,5 @@
 """Open a checkpoint folder in the official layout: what is there, what is missing, and the model in it."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -10,20 +9,21 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from k3scope.model.checkpoint.tensor_layout import Layout, Stored, TensorEntry
+from k3scope.model.checkpoint.mismatch import check, unknown
+from k3scope.model.checkpoint.official_names import LAYER, SEEING, OfficialNames
+from k3scope.model.checkpoint.tensor_layout import Layout, TensorEntry
 from k3scope.model.config import Config
 from k3scope.model.config_limits import LARGEST_FILE, MOST_MARKS
 from k3scope.model.files.checkpoint_folder import Folder
 from k3scope.model.files.json_file import parse_json, read_bytes
-from k3scope.model.files.safetensors_header import TensorHeader, check_marks
+from k3scope.model.files.safetensors_header import check_marks
 from k3scope.model.init import build
 from k3scope.model.kernels import mxfp4
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.moe_packed import MATRICES, ExpertsOnDemand, PackedExperts
 
 LAYERS = "language_model.model.layers."
-_LAYER = re.compile(r"(?:^|\.)layers\.(\d{1,9})\.")
-_FLOATS = {"BF16", "F16", "F32", "F64"}
+MOST_TENSORS = 2**22  # of a model that is opened; the release has half a million
 
 
 def read_config(path: str | Path) -> Config:
@@ -58,16 +58,31 @@ class Checkpoint:
 
     def __init__(self, path: Path):
         config = _config_of_file(path / "config.json")
-        self.folder = Folder(path)
+        self.folder: Folder | OfficialNames = Folder(path)
         self.config = _with_padding(config, self.folder)
         self.layout = Layout(build(self.config), self.config)
+        if (count := len(self.layout)) > MOST_TENSORS:
+            raise ValueError(
+                f"{path}: config.json asks for {count:,} tensors; at most {MOST_TENSORS:,} are opened"
+            )
         self.missing = self._missing()
 
     @cached_property
     def complete_layers(self) -> int:
         """How many leading layers have all of their tensors."""
-        broken = {int(match[1]) for name in self.missing if (match := _LAYER.search(name))}
-        return min(broken, default=self.config.layers)
+        whole = self.layers_present
+        return next((n for n, layer in enumerate(whole) if n != layer), len(whole))
+
+    @cached_property
+    def layers_present(self) -> tuple[int, ...]:
+        """The layers that have all of their tensors."""
+        broken = {int(match[1]) for name in self.missing if (match := LAYER.search(name))}
+        return tuple(n for n in range(self.config.layers) if n not in broken)
+
+    @property
+    def has_vision(self) -> bool:
+        """Whether the vision tower and the projector have all of their tensors."""
+        return self.config.vision is not None and not any(name.startswith(SEEING) for name in self.missing)
 
     @property
     def has_embedding(self) -> bool:
@@ -80,7 +95,12 @@ class Checkpoint:
         text = f"{self.folder.path}: {len(self.missing):,} tensors are missing, first {self.missing[0]}"
         if absent := self.folder.absent:
             text += f"; {len(absent)} files are not there, first {absent[0]}"
-        return text + f"; complete: the first {self.complete_layers} of {self.config.layers} layers"
+        text += f"; complete: the first {self.complete_layers} of {self.config.layers} layers"
+        if further := self.layers_present[self.complete_layers :]:
+            text += f", and layers {', '.join(map(str, further[:8]))}" + (
+                " and others" if further[8:] else ""
+            )
+        return text + (", and the vision tower" if self.has_vision else "")
 
     def load(self, dtype: torch.dtype | None = None, device: str = "cpu", packed: bool = False) -> KimiK3:
         """The full model; `dtype` None keeps what is stored, `packed` keeps MXFP4 experts as they are.
@@ -89,6 +109,7 @@ class Checkpoint:
         """
         if self.missing:
             raise ValueError(self.problem())
+        self._check_head()
         model = build(self.config)
         if packed and self.config.packed_experts:
             self.replace_experts(model, lambda _path: PackedExperts(self.config))
@@ -104,6 +125,24 @@ class Checkpoint:
         for layer in range(count):
             self.fill(model, f"{LAYERS}{layer}.", dtype, device)
         return model.language_model.model.layers[:count].eval().requires_grad_(False)
+
+    def load_layer(self, layer: int, dtype: torch.dtype | None = None, device: str = "cpu") -> nn.Module:
+        """One layer by itself, whatever else is there. ValueError when it is not complete."""
+        if layer not in self.layers_present:
+            why = self.problem() or f"{self.folder.path} has layers 0 to {self.config.layers - 1}"
+            raise ValueError(f"layer {layer} is asked for; {why}")
+        model = build(self.config)
+        self.fill(model, f"{LAYERS}{layer}.", dtype, device)
+        return model.language_model.model.layers[layer].eval().requires_grad_(False)
+
+    def load_vision(self, dtype: torch.dtype | None = None, device: str = "cpu") -> nn.Sequential:
+        """Tower and projector by themselves: images to rows [M, d]. ValueError when they are not there."""
+        if not self.has_vision:
+            raise ValueError(f"the vision tower is asked for; {self.problem() or 'the model has none'}")
+        model = build(self.config)
+        for half in SEEING:
+            self.fill(model, half, dtype, device)
+        return nn.Sequential(model.vision_tower, model.mm_projector).eval().requires_grad_(False)
 
     def fill(self, model: KimiK3, prefix: str, dtype: torch.dtype | None = None, device: str = "cpu") -> None:
         """Load the parameters below `prefix`; experts on demand need none."""
@@ -170,27 +209,38 @@ class Checkpoint:
 
     def _missing(self) -> tuple[str, ...]:
         """Names that the config asks for and the folder has not; those it has are checked on the way."""
+        missing, indexed = self._compare()
+        if indexed < len(self.folder.weight_map):  # the names of another tool, or of another model
+            self.folder = OfficialNames(self.folder, self.layout)
+            if self.folder.unknown:
+                raise ValueError(unknown(self.folder.path, self.folder.unknown, self.layout))
+            missing, _ = self._compare()
+        return tuple(missing)
+
+    def _compare(self) -> tuple[list[str], int]:
+        """What is missing, and how many official names the folder has."""
         missing, indexed, weight_map = [], 0, self.folder.weight_map
         for tensor in self.layout:
             indexed += tensor.name in weight_map
             if header := self.folder.header(tensor.name):
-                _check(tensor, header, self.folder.path)
+                check(tensor, header, self.folder.path)
             else:
                 missing.append(tensor.name)
-        if indexed < len(weight_map):
-            raise ValueError(self._unknown())
-        return tuple(missing)
+        return missing, indexed
 
-    def _unknown(self) -> str:
-        names = [name for name in self.folder.weight_map if self.layout.find(name) is None]
-        first, c, reason = names[0], self.config, ""
-        if first.endswith((".weight_packed", ".weight_scale")) and not c.packed_experts:
-            reason = ": experts are stored as MXFP4, and config.json has no quantization_config of that kind"
-        elif ".experts." in first and c.packed_experts:
-            reason = ": config.json says that experts are stored as MXFP4"
-        elif (layer := _LAYER.search(first)) and int(layer[1]) >= c.layers:
-            reason = f": config.json says that there are {c.layers} layers"
-        return f"{self.folder.path}: {len(names):,} unknown tensors, first {first}{reason}"
+    def _check_head(self) -> None:
+        """A tied head may be stored beside the table; then both are the same numbers."""
+        head = self.folder.tied_head if isinstance(self.folder, OfficialNames) else ""
+        if not head:
+            return
+        table = next(
+            entry.name for path, entry in self.layout.entries.items() if path.endswith("embed_tokens.weight")
+        )
+        if not torch.equal(self.folder.folder.view(head), self.folder.view(table)):
+            raise ValueError(
+                f"{self.folder.path}: config.json says that the LM head is the embedding table "
+                f"(tie_word_embeddings), but {head} holds other numbers"
+            )
 
 
 def _with_padding(config: Config, folder: Folder) -> Config:
@@ -203,16 +253,3 @@ def _with_padding(config: Config, folder: Folder) -> Config:
         ):
             return replace(config, a_log_stored=prod(headers[name].shape))
     return config
-
-
-def _check(tensor: Stored, header: TensorHeader, path: Path) -> None:
-    same = header.shape == tensor.shape
-    if tensor.name.endswith(".A_log"):  # [heads] or [1, 1, heads, 1]
-        same = prod(header.shape) == prod(tensor.shape)
-    if not same:
-        requirement = f"config.json asks for {tensor.shape}"
-        raise ValueError(f"{path}: {tensor.name} is stored as {header.shape}; {requirement}")
-    good = {"U8"} if tensor.dtype == "U8" else _FLOATS
-    if header.dtype not in good:
-        names = " or ".join(sorted(good))
-        raise ValueError(f"{path}: {tensor.name} is stored as {header.dtype}; expected {names}")

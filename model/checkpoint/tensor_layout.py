@@ -154,6 +154,10 @@ class Layout:
         entry = self._by_name.get(name)
         return None if entry is None or entry.experts else entry.tensors[0]
 
+    def entry(self, name: str) -> TensorEntry | None:
+        """What a parameter becomes, by its official name; of a bank of experts without number and suffix."""
+        return self._by_name.get(name)
+
     def search(self, text: str, limit: int) -> list[tuple[Stored, int]]:
         """Tensors whose name contains `text`, and how many are alike: experts stand together.
 

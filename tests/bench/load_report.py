@@ -130,7 +130,8 @@ def page(found: dict, soak: dict | None) -> str:
         "![Seconds that a click, a run, a first token and the page take, by visitors](load.svg)",
         table(rows),
         "Memory is the proportional set size of all processes of the server. `cores` is CPU seconds for each "
-        "second; `refused` counts runs that got a sentence instead of a result.",
+        "second; `refused` counts runs that got a sentence instead of a result, `errors` acts whose answer "
+        "a visitor gave up waiting for.",
     ]
     if soak:
         parts += [

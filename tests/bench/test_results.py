@@ -47,8 +47,7 @@ def test_the_page_on_load_follows_from_its_results(monkeypatch):
 
 def test_the_load_begins_with_one_visitor_and_more_have_every_act():
     first, *rows = json.loads((RESULTS / "load.json").read_text())["rows"]
-    assert first["visitors"] == 1
-    assert rows
+    assert [first["visitors"], *(row["visitors"] for row in rows)] == [1, 10, 30, 100, 200]
     for row in rows:
         for act in ("open", "click", "run", "first token"):
             assert 0 < row[f"{act} p50 s"] <= row[f"{act} p95 s"] <= row[f"{act} worst s"]

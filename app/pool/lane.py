@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, TimeoutError
 from functools import partial
 from multiprocessing.context import BaseContext
+from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
@@ -80,9 +81,20 @@ class Lane:
                 self._pool = self._make()
             work = self._pool.schedule(task.function, args=task.args, timeout=task.seconds)
             task.future.add_done_callback(lambda future: future.cancelled() and work.cancel())
-            task.finish(work.result())
+            task.finish(self._result(work))
         except BaseException as error:
             task.finish(error=_readable(task, error))
+
+    def _result(self, work: Future) -> Any:
+        """What came of the work. CancelledError once the lane is closed, whatever the pool left."""
+        while True:
+            try:
+                return work.result(STOP_SECONDS)
+            except TimeoutError:
+                if work.done():  # its own: it took too long
+                    raise
+                if self._closed:
+                    raise CancelledError from None
 
     def _drop_cancelled(self) -> None:
         for visitor, own in list(self._tasks.items()):

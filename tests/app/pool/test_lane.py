@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import time
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from functools import partial
 
 import pytest
@@ -105,3 +105,17 @@ def test_one_visitor_cannot_fill_the_lane_and_the_lane_is_bounded(process):
         future.cancel()  # who leaves holds no place
     assert process.place(put(process, os.getpid, visitor=7)) == 1
     holding.cancel()
+
+
+def test_a_closed_lane_waits_for_no_work_that_its_pool_left_unended(monkeypatch):
+    """A pool that is stopped as it takes a task may never end it: the program must end all the same."""
+    monkeypatch.setattr(lane, "STOP_SECONDS", 0.05)
+    made = Lane(multiprocessing.get_context("spawn"), child.begin, ("json", partial(int, 0), 0))
+    monkeypatch.setattr(made._pool, "schedule", lambda *_, **__: Future())
+    left = put(made, os.getpid)
+    while made.place(left):
+        time.sleep(0.01)
+    made.close()
+    with pytest.raises(Refused, match="The work was stopped"):
+        left.result(10)
+    made._thread.shutdown(wait=True)

@@ -82,8 +82,8 @@ class Config:
 
     @property
     def family(self) -> str:
-        """ "k3" (attention residuals) or "kimi-linear" (plain residuals)."""
-        return "k3" if self.block else "kimi-linear"
+        """ "k3", or "kimi-linear": the older one, whose KDA gate has a low rank."""
+        return "kimi-linear" if self.gate_rank else "k3"
 
     def candidates(self, layer: int, mix: str) -> int:
         """How many sources a mix reads: stored blocks plus the running sum. `mix` is "attn" or "ffn"."""

@@ -62,7 +62,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, c: Config):
         super().__init__()
-        self.model = TextModel(c) if c.family == "k3" else ResidualTextModel(c)
+        self.model = TextModel(c) if c.block else ResidualTextModel(c)
         self.lm_head = (
             nn.Linear(c.d, c.vocab, bias=False) if c.own_head else TiedHead(self.model.embed_tokens)
         )

@@ -151,7 +151,7 @@ def _numbers(f: Facts) -> dict[str, int | None]:
         "MLA layers": c.kinds.count("mla"),
         "KV cache bytes per token": roofline.latent_bytes_per_token(c),
         "KDA state bytes per sequence": roofline.state_bytes(c),
-        "Cache passes state at, tokens": roofline.crossover(c) if "mla" in c.kinds else None,
+        "Cache passes state at, tokens": roofline.crossover(c),
     }
 
 

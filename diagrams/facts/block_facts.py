@@ -58,8 +58,10 @@ class Facts:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """The blocks that this model has, by id, in the order of the view."""
-        present = {i: b for i, b in block_spec.blocks().items() if self.has(b.needs)}
-        built = {i: b.without(lambda name: not self.has(name)) for i, b in present.items()}
+        lacking = {i for i, b in block_spec.blocks().items() if not self.has(b.needs)}
+        for group in tuple(lacking):
+            lacking.update(block_spec.view("model").inside(group))
+        built = {i: b.without(self.has) for i, b in block_spec.blocks().items() if i not in lacking}
         if self.config.family == "k3":
             return built
         # what pages say about K3 is not about this one, and its sizes come from elsewhere
@@ -73,8 +75,13 @@ class Facts:
         return drawn.of(lambda node: node in self.blocks or node in io, self.has)
 
     def has(self, needed: str) -> bool:
-        """Whether the model has a part, named by a field of its Config; it always has ""."""
-        return not needed or getattr(self.config, needed) not in (None, False)
+        """Whether the model has a part: a field of its Config that is neither none nor 0, or one of PARTS.
+
+        It always has "".
+        """
+        if part := block_spec.PARTS.get(needed):
+            return part(self.config)
+        return not needed or bool(getattr(self.config, needed))
 
     def rows(self) -> list[ParameterRow]:
         """Leaf blocks that own parameters; their totals add up to the model's."""

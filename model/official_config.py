@@ -6,6 +6,7 @@ from reprlib import repr as short
 from typing import Any
 
 from k3scope.model.config_limits import LIMITS, MOST_EXPERTS
+from k3scope.model.quantization.quantization import quantization_of
 from k3scope.model.vision.vision_config import VisionConfig
 
 # official key -> our field
@@ -70,6 +71,7 @@ def config_fields(official: dict[str, Any]) -> dict[str, Any]:
     if (experts := len(values["kinds"]) * values["experts"]) > MOST_EXPERTS:
         raise ValueError(f"config.json: {experts:,} experts in all layers; at most {MOST_EXPERTS:,} are read")
     values["stored"] = _stored(official, text)
+    values["quantization"] = quantization_of(official, text)
     is_k3 = any(key in text for key in K3_MARKS)
     values |= _k3(text, linear) if is_k3 else _kimi_linear(text, linear)
     return values | (_vision(official, text) if is_k3 and official.get("vision_config") else {})
@@ -84,12 +86,8 @@ def _k3(text: dict, linear: dict) -> dict:
     floor = linear.get("gate_lower_bound")  # absent in small public K3s: softplus decay
     if floor is not None:
         floor = float(_number(linear, "gate_lower_bound"))
-    quantization = (
-        _need(text, "quantization_config", dict) if text.get("quantization_config") is not None else {}
-    )
-    packed = "mxfp4" in str(quantization.get("format", ""))
     sizes = {ours: _number(text, key) for key, ours in K3_ONLY.items()}
-    return sizes | {"decay_floor": floor, "packed_experts": packed}
+    return sizes | {"decay_floor": floor}
 
 
 def _kimi_linear(text: dict, linear: dict) -> dict:

@@ -19,7 +19,7 @@ KIMI_K3 = replace(_official("kimi-k3"), a_log_stored=128)
 # Every size differs from every other, so that a swapped dimension cannot pass a test
 K3_TINY = replace(
     KIMI_K3,
-    packed_experts=False,
+    quantization=None,
     kinds=("kda", "kda", "kda", "mla", "kda", "kda", "kda", "mla", "mla"),
     vocab=2048, d=128, dense=352, block=4,
     kda_heads=5, kda_head_dim=32, a_log_stored=8,

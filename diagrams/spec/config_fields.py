@@ -37,7 +37,7 @@ MEANINGS = {
     "eos": "token id: end of text",
     "pad": "token id: padding",
     "a_log_stored": "entries of A_log in the checkpoint",
-    "packed_experts": "whether routed experts are stored as MXFP4",
+    "quantization": "quantization_config: which matrices are stored in fewer bits, and how",
     "stored": "dtype of the checkpoint",
     "media_pad": "token id: stands for one image",
     "vit_d": "vision: width of the tower",

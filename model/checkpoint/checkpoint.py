@@ -99,7 +99,12 @@ class Checkpoint:
         return model.language_model.model.layers[:count].eval().requires_grad_(False)
 
     def fill(self, model: KimiK3, prefix: str, dtype: torch.dtype | None = None, device: str = "cpu") -> None:
-        """Load the parameters below `prefix`; experts on demand need none."""
+        """Load the parameters below `prefix`; experts on demand need none.
+
+        ValueError when their numbers are stored in a format that does not run here.
+        """
+        if reason := self.layout.cannot_run:
+            raise ValueError(f"{self.folder.path}: {reason}")
         for path, entry in self.layout.entries.items():
             if path.startswith(prefix):
                 self._fill(model, entry, dtype, device)
@@ -179,6 +184,8 @@ class Checkpoint:
         first, c, reason = names[0], self.config, ""
         if first.endswith((".weight_packed", ".weight_scale")) and not c.packed_experts:
             reason = ": experts are stored as MXFP4, and config.json has no quantization_config of that kind"
+        elif c.quantization and not c.packed_experts:
+            reason = f": config.json says that numbers are stored as {c.quantization}"
         elif ".experts." in first and c.packed_experts:
             reason = ": config.json says that experts are stored as MXFP4"
         elif (layer := _LAYER.search(first)) and int(layer[1]) >= c.layers:
@@ -200,12 +207,12 @@ def _with_padding(config: Config, folder: Folder) -> Config:
 
 def _check(tensor: Stored, header: TensorHeader, path: Path) -> None:
     same = header.shape == tensor.shape
-    if tensor.name.endswith(".A_log"):  # [heads] or [1, 1, heads, 1]
+    if tensor.name.endswith(".A_log") or prod(tensor.shape) == 1:  # [heads] or [1, 1, heads, 1]; [] or [1]
         same = prod(header.shape) == prod(tensor.shape)
     if not same:
         requirement = f"config.json asks for {tensor.shape}"
         raise ValueError(f"{path}: {tensor.name} is stored as {header.shape}; {requirement}")
-    good = {"U8"} if tensor.dtype == "U8" else _FLOATS
+    good = _FLOATS if tensor.dtype in _FLOATS else {tensor.dtype}
     if header.dtype not in good:
         names = " or ".join(sorted(good))
         raise ValueError(f"{path}: {tensor.name} is stored as {header.dtype}; expected {names}")

@@ -15,7 +15,7 @@ ORDER = (
     "model/kernels/ model/files/",
     "model/tokenizers/",
     "model/hooks.py model/norm.py",
-    "model/vision/",
+    "model/vision/ model/quantization/",
     "model/config.py model/config_limits.py model/official_config.py model/official_config_write.py "
     "model/presets.py",
     "model/attnres.py model/cache.py model/ffn.py model/kda.py model/mla.py model/moe.py model/moe_packed.py "

@@ -126,7 +126,10 @@ class Layout:
                     self._aliases[full] = first
                 else:
                     self.entries[full] = self._entry(full, tuple(parameter.shape), module)
-        self._keep_around()
+        if config.quantization:
+            self._keep_around()
+            for entry in self.entries.values():
+                _check_sizes(entry)
 
     @cached_property
     def cannot_run(self) -> str:
@@ -148,7 +151,7 @@ class Layout:
             experts, *shape = shape
             base, _, matrix = name.rpartition(".")
             scheme = self._rules.bank(base, matrix, experts)
-            return _checked(TensorEntry(path, name, tuple(shape), NAMES[c.stored], False, experts, scheme))
+            return TensorEntry(path, name, tuple(shape), NAMES[c.stored], False, experts, scheme)
         if family == "kimi-linear" and path.endswith(".A_log"):
             shape = (1, 1, *shape, 1)
         exact = path.endswith(EXACT[family])
@@ -156,9 +159,8 @@ class Layout:
         if isinstance(module, nn.Linear | nn.Embedding) and name.endswith(".weight"):
             kind = "Linear" if isinstance(module, nn.Linear) else "Embedding"
             scheme = self._rules.scheme(name.removesuffix(".weight"), kind)
-        return _checked(
-            TensorEntry(path, name, shape, "F32" if exact else NAMES[c.stored], exact, scheme=scheme)
-        )
+        dtype = "F32" if exact else NAMES[c.stored]
+        return TensorEntry(path, name, shape, dtype, exact, scheme=scheme)
 
     def _keep_around(self) -> None:
         """Where only experts are quantised, the Linears around them are not.
@@ -239,14 +241,12 @@ class Layout:
         return names | {tensor.name: entry for entry in quantised for tensor in entry.tensors}
 
 
-def _checked(entry: TensorEntry) -> TensorEntry:
-    """An entry whose format has a place for its sizes. ValueError names the tensor."""
-    if entry.scheme:
-        try:
-            entry.scheme.parts(*entry.shape, entry.dtype)
-        except ValueError as error:
-            raise ValueError(f"config.json: quantization_config of {entry.name}: {error}") from None
-    return entry
+def _check_sizes(entry: TensorEntry) -> None:
+    """ValueError names a tensor whose format has no place for its sizes."""
+    try:
+        assert entry.tensors
+    except ValueError as error:
+        raise ValueError(f"config.json: quantization_config of {entry.name}: {error}") from None
 
 
 def cast(model: nn.Module, config: Config, dtype: torch.dtype) -> nn.Module:

@@ -79,14 +79,15 @@ class CompressedScheme(Scheme):
         return (
             self.format == "mxfp4-pack-quantized"
             and (w.group, w.strategy, w.scale_dtype or "U8") == (32, "group", "U8")
-            and not (_scales("input", self.inputs, (32,), "") or _scales("output", self.outputs, (32,), ""))
+            and not (_scales("input", self.inputs, (32,)) or _scales("output", self.outputs, (32,)))
         )
 
     def parts(self, rows: int, width: int, stored: str) -> tuple[Part, ...]:
-        scales = {p.suffix: p for p in _scales("weight", self.weights, (rows, width), stored)}
-        scales |= {p.suffix: p for p in _scales("input", self.inputs, (width,), stored)}
-        scales |= {p.suffix: p for p in _scales("output", self.outputs, (rows,), stored)}
-        if self.weights is None:
+        sides = (("weight", self.weights, (rows, width)), ("input", self.inputs, (width,)),
+                 ("output", self.outputs, (rows,)))  # fmt: skip
+        zeros = self.weights is None
+        scales = {p.suffix: p for side in sides for p in _scales(*side, stored, zeros)}
+        if self.weights is None:  # nothing is compressed, so no zero point is dropped
             return (Part("weight", stored, (rows, width), "weight"), *scales.values())
         if self.format == "pack-quantized":
             return self._integers(rows, width, scales)
@@ -122,8 +123,13 @@ def _retyped(scales: dict[str, Part], dtype: str) -> None:
     scales["weight_scale"] = Part(scale.suffix, dtype, scale.shape)
 
 
-def _scales(base: str, args: Arguments | None, shape: tuple[int, ...], stored: str) -> list[Part]:
-    """Scales and zero points that are stored for weights, inputs or outputs; dynamic ones are not."""
+def _scales(
+    base: str, args: Arguments | None, shape: tuple[int, ...], stored: str = "BF16", zeros: bool = False
+) -> list[Part]:
+    """Scales and zero points that are stored for weights, inputs or outputs; dynamic ones are not.
+
+    Symmetric numbers have a zero point only when `zeros` says so.
+    """
     if args is None or args.dynamic is True:
         return []
     parts = []
@@ -133,6 +139,6 @@ def _scales(base: str, args: Arguments | None, shape: tuple[int, ...], stored: s
         return parts
     scale = args.scale_shape(shape)
     parts.append(Part(f"{base}_scale", stored, scale))
-    if not args.symmetric:
+    if zeros or not args.symmetric:
         parts.append(Part(f"{base}_zero_point", args.zero_dtype or args.dtype, scale))
     return parts

@@ -42,9 +42,8 @@ def read(config: ConfigObject) -> Rules:
         group = listed.inside(name)
         if group is None:
             raise ValueError(f"{listed.where(name)} is null; expected an object with targets and weights")
-        scheme = _scheme(group, overall)
-        for target in group.strings("targets"):
-            targets[target] = scheme
+        named = group.strings("targets")
+        targets |= dict.fromkeys(named, _scheme(group, overall))
     return _rules(targets, config)
 
 

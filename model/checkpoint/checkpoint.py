@@ -20,6 +20,7 @@ from k3scope.model.init import build
 from k3scope.model.kernels import mxfp4
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.moe_packed import MATRICES, ExpertsOnDemand, PackedExperts
+from k3scope.model.presets import KIMI_K3, with_release_padding
 
 LAYERS = "language_model.model.layers."
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d{1,9})\.")
@@ -38,7 +39,15 @@ def read_config(path: str | Path) -> Config:
 def _config_of_file(file: Path) -> Config:
     if not file.exists():
         raise ValueError(f"{file}: no such file; expected an official config.json")
-    return Config.from_official(read_json(file, LARGEST_FILE))
+    return checked_config(read_json(file, LARGEST_FILE))
+
+
+def checked_config(official: dict) -> Config:
+    """The Config of an official config.json; ValueError too when no size fits its quantised format."""
+    config = with_release_padding(Config.from_official(official))
+    if config.quantization not in (None, KIMI_K3.quantization):
+        Layout(build(config), config)
+    return config
 
 
 def open_checkpoint(folder: str | Path) -> "Checkpoint":
@@ -53,7 +62,7 @@ class Checkpoint:
         config = _config_of_file(path / "config.json")
         self.folder = Folder(path)
         self.config = _with_padding(config, self.folder)
-        self.layout = Layout(build(self.config), self.config)
+        self.layout = Layout(build(self.config), self.config, lambda: self.folder.weight_map)
         self.missing = self._missing()
 
     @cached_property

@@ -1,7 +1,7 @@
 """Every tensor of the official layout: looked up and counted by name, without a list of half a million."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -105,12 +105,16 @@ class Storage:
     parameters: int
     bytes: int
     scale_bytes: int  # part of `bytes`; never parameters
+    labels: tuple[str, ...] = ()  # of quantised numbers: "MXFP4"
 
 
 class Layout:
-    """The official tensors of a model. Parameters that modules share are stored once."""
+    """The official tensors of a model. Parameters that modules share are stored once.
 
-    def __init__(self, model: nn.Module, config: Config):
+    `names` gives those of a checkpoint, which say what its config leaves open.
+    """
+
+    def __init__(self, model: nn.Module, config: Config, names: Callable[[], Container[str]] | None = None):
         self.config = config
         self.entries: dict[str, TensorEntry] = {}
         self._rules = config.quantization.rules if config.quantization else Rules()
@@ -127,7 +131,7 @@ class Layout:
                 else:
                     self.entries[full] = self._entry(full, tuple(parameter.shape), module)
         if config.quantization:
-            self._keep_around()
+            self._keep_around(names)
             for entry in self.entries.values():
                 _check_sizes(entry)
 
@@ -162,16 +166,26 @@ class Layout:
         dtype = "F32" if exact else NAMES[c.stored]
         return TensorEntry(path, name, shape, dtype, exact, scheme=scheme)
 
-    def _keep_around(self) -> None:
-        """Where only experts are quantised, the Linears around them are not.
+    def _keep_around(self, names: Callable[[], Container[str]] | None) -> None:
+        """Linears around the experts that only the class "Linear" targets: the names of the tensors decide.
 
-        No pattern of the release's `ignore` names these, and its index has them in BF16; vLLM builds them
-        without a quantization config. A target that names one of them itself still counts.
+        Without names they are as they are when nothing else but experts is quantised: no pattern of the
+        release's `ignore` names them, its index has them in BF16, and vLLM builds them without a
+        quantization config.
         """
         rest = [e for e in self.entries.values() if e.scheme and not e.experts]
-        modules = [e.name.removesuffix(".weight") for e in rest]
-        if all(m.endswith(AROUND) and not self._rules.named(m) for m in modules):
-            self.entries |= {e.parameter: replace(e, scheme=None) for e in rest}
+        around = [e for e in rest if self._is_around(e)]
+        known = names() if names and around else ()
+        for entry in around:
+            quantised = len(rest) > len(around)
+            if known and any(name in known for name in (entry.name, *(t.name for t in entry.tensors))):
+                quantised = any(t.name in known for t in entry.tensors if t.name != entry.name)
+            if not quantised:
+                self.entries[entry.parameter] = replace(entry, scheme=None)
+
+    def _is_around(self, entry: TensorEntry) -> bool:
+        module = entry.name.removesuffix(".weight")
+        return module.endswith(AROUND) and not self._rules.named(module)
 
     def __iter__(self) -> Iterator[Stored]:
         """Every tensor in the order of the tree, expert by expert."""
@@ -224,15 +238,18 @@ class Layout:
         """Sums over some parameters (all of them by default), a shared one counted once."""
         paths = self.entries if parameters is None else {self._aliases.get(p, p) for p in parameters}
         by_dtype: dict[str, int] = {}
+        labels: dict[str, None] = {}
         elements = stored = scales = 0
         for entry in (self.entries[p] for p in paths):
             copies = max(entry.experts, 1)
             elements += entry.parameters
+            if entry.scheme:
+                labels[entry.scheme.label] = None
             for tensor in entry.tensors:
                 by_dtype[tensor.dtype] = by_dtype.get(tensor.dtype, 0) + copies
                 stored += tensor.bytes * copies
                 scales += tensor.bytes * copies if tensor.role == "scale" else 0
-        return Storage(sum(by_dtype.values()), by_dtype, elements, stored, scales)
+        return Storage(sum(by_dtype.values()), by_dtype, elements, stored, scales, tuple(labels))
 
     @cached_property
     def _by_name(self) -> dict[str, TensorEntry]:

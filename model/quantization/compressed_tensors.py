@@ -51,11 +51,11 @@ def notes(config: ConfigObject) -> list[str]:
     """What a config says beyond the weights, and is not counted."""
     said = []
     if config.values.get("kv_cache_scheme"):
-        said.append("kv_cache_scheme: caches are quantised when it is served; scales of them are not counted")
+        said.append("kv_cache_scheme quantises the caches of a server; scales of it are not counted.")
     if config.values.get("transform_config"):
-        said.append("transform_config: matrices of transforms are not counted")
+        said.append("The matrices of transform_config are not counted.")
     if config.values.get("moe_sparsity_config"):
-        said.append("moe_sparsity_config: experts that were pruned are counted")
+        said.append("Experts that moe_sparsity_config leaves out are counted.")
     return said
 
 

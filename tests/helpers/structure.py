@@ -22,7 +22,7 @@ ORDER = (
     "model/layer.py model/kimi_linear.py model/kimi_k3.py model/init.py",
     "model/tracing.py",
     "model/checkpoint/",
-    "model/accounting.py model/loading.py",
+    "model/accounting.py model/count_notes.py model/loading.py",
     "model/interventions/",
     "model/measure/",
     "model/runs/",

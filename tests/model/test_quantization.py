@@ -190,10 +190,9 @@ def test_what_is_not_counted_is_noted():
         "kv_cache_scheme": {"num_bits": 8, "type": "float"},
         "transform_config": {"R1": {}},
     }
-    assert [n.split(":")[0] for n in Quantization.of(content).notes] == [
-        "kv_cache_scheme",
-        "transform_config",
-    ]
+    caches, transforms = Quantization.of(content).notes
+    assert caches == "kv_cache_scheme quantises the caches of a server; scales of it are not counted."
+    assert transforms == "The matrices of transform_config are not counted."
     assert small(content) == small(release())
 
 

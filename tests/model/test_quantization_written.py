@@ -142,3 +142,31 @@ def test_a_folder_in_any_format_opens_and_what_cannot_run_says_so(name, tmp_path
         return
     with pytest.raises(ValueError, match="are counted and drawn, but not run here"):
         checkpoint.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("mxfp4 of experts alone", "config.json says that experts are stored as MXFP4"),
+     ("nvfp4, weights only", r"says that numbers are stored as nvfp4-pack-quantized \(groups of 16\)")],
+)  # fmt: skip
+def test_plain_tensors_under_a_quantised_config_are_refused(name, sentence, tmp_path):
+    written(official_tree(SMALL), tmp_path / "model.safetensors")
+    official = document(replace(SMALL, quantization=Quantization.of(CASES[name])))
+    (tmp_path / "config.json").write_text(json.dumps(official))
+    with pytest.raises(ValueError, match=sentence):
+        open_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("around", [[], AROUND], ids=["quantised around", "as it is around"])
+@pytest.mark.parametrize("ignore", [RELEASE, ["lm_head"]], ids=["only experts", "all"])
+def test_names_of_the_tensors_decide_what_a_config_leaves_open(ignore, around, tmp_path):
+    """The release's `ignore` does not name the Linears around its experts, and they are in BF16."""
+    content = config("nvfp4-pack-quantized", NVFP4, ignore=ignore)
+    model = official_tree(SMALL)
+    quantise(model, content | {"ignore": [*ignore, *around]})
+    theirs = written(model, tmp_path / "model.safetensors")
+    official = document(replace(SMALL, quantization=Quantization.of(content)))
+    (tmp_path / "config.json").write_text(json.dumps(official))
+    checkpoint = open_checkpoint(tmp_path)
+    assert not checkpoint.missing
+    assert {t.name: (t.dtype, t.shape) for t in checkpoint.layout} == theirs

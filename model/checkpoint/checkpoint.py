@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from k3scope.model.checkpoint.quantization_file import with_file_beside
 from k3scope.model.checkpoint.tensor_layout import Layout, Stored, TensorEntry
 from k3scope.model.config import Config
 from k3scope.model.config_limits import LARGEST_FILE
@@ -39,7 +40,7 @@ def read_config(path: str | Path) -> Config:
 def _config_of_file(file: Path) -> Config:
     if not file.exists():
         raise ValueError(f"{file}: no such file; expected an official config.json")
-    return checked_config(read_json(file, LARGEST_FILE))
+    return checked_config(with_file_beside(read_json(file, LARGEST_FILE), file.parent))
 
 
 def checked_config(official: dict) -> Config:
@@ -92,8 +93,8 @@ class Checkpoint:
         if self.missing:
             raise ValueError(self.problem())
         model = build(self.config)
-        if packed and self.config.packed_experts:
-            self.replace_experts(model, lambda _path: PackedExperts(self.config))
+        if packed:
+            self.replace_experts(model, lambda _path: PackedExperts(self.config), packed=True)
         self.fill(model, "", dtype, device)
         return model.eval().requires_grad_(False)
 
@@ -119,11 +120,13 @@ class Checkpoint:
                 self._fill(model, entry, dtype, device)
         self.folder.close()
 
-    def replace_experts(self, model: KimiK3, make: Callable[[str], nn.Module]) -> None:
-        """Put `make(path)` in the place of every bank of experts."""
-        banks = {path.rpartition(".")[0] for path, entry in self.layout.entries.items() if entry.experts}
+    def replace_experts(self, model: KimiK3, make: Callable[[str], nn.Module], packed: bool = False) -> None:
+        """Put `make(path)` in the place of every bank of experts; `packed`: of those in MXFP4."""
+        entries = self.layout.entries
+        banks = {path.rpartition(".")[0] for path, entry in entries.items() if entry.experts}
         for path in banks:
-            model.set_submodule(path, make(path))
+            if not packed or all(entries[f"{path}.{matrix}"].packed for matrix in MATRICES):
+                model.set_submodule(path, make(path))
 
     def experts_on_demand(self, path: str) -> ExpertsOnDemand:
         """Experts that stay in their files until a token chooses them."""

@@ -50,7 +50,7 @@ class Stored:
 
     @property
     def parameters(self) -> int:
-        return 0 if self.role == "scale" else prod(self.logical or self.shape)
+        return prod(self.logical or self.shape) if self.role != "scale" else 0
 
 
 @dataclass(frozen=True)

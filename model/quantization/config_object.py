@@ -84,7 +84,8 @@ class ConfigObject:
 
 def unknown(name: Any, known: tuple[str, ...]) -> ValueError:
     """What is said of a format that nobody here knows the rule of."""
+    shown = name if isinstance(name, str) and name.isprintable() else short(name)
     expected = ", ".join(known)
     return ValueError(
-        f"config.json: quantization format {name!s:.60} is not known here: expected one of {expected}"
+        f"config.json: quantization format {shown:.60} is not known here: expected one of {expected}"
     )

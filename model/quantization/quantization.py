@@ -20,6 +20,7 @@ READERS = {
     "gptq": other_writers.gptq,
     "awq": other_writers.awq,
 }
+OLDER = "compression_config"  # what compressed-tensors wrote before 2025
 KNOWN = (*FORMATS, *(m for m in READERS if m != "compressed-tensors"))
 
 
@@ -78,25 +79,38 @@ def quantization_of(official: dict, text: dict) -> Quantization | None:
 
     Null counts as absent. ValueError when it is no object, or when two of them differ.
     """
-    places = [("text_config", text)] if text is not official else []
-    present = []
-    for place, section in (*places, ("the top level", official)):
-        value = section.get(KEY)
-        if value is None:
-            continue
-        if not isinstance(value, dict):
-            raise ValueError(f"config.json: {KEY} is {short(value)}; expected an object")
-        present.append((place, value))
-    if not present:
-        return None
-    if len(present) == 2 and present[0][1] != present[1][1]:
-        inner, outer = present[0][1], present[1][1]
+    inner = _present(text) if text is not official else None
+    outer = _present(official)
+    vision = official.get("vision_config")
+    if isinstance(vision, dict) and _present(vision) not in (None, inner, outer):
+        raise ValueError(
+            f"config.json: {KEY} of vision_config is not read; expected it in text_config or at the top"
+        )
+    if inner is not None and outer is not None and inner != outer:
         key = next(k for k in (*inner, *outer) if inner.get(k) != outer.get(k))
         raise ValueError(
             f"config.json: {KEY} stands in text_config and at the top level, and they differ: {key} is "
             f"{short(inner.get(key))} and {short(outer.get(key))}; expected one, or two that are equal"
         )
-    return Quantization.of(present[0][1], nested=present[0][0] == "text_config")
+    content = outer if inner is None else inner
+    return None if content is None else Quantization.of(content, nested=inner is not None)
+
+
+def is_said(official: dict) -> bool:
+    """Whether a config.json says anything of quantisation, right or wrong."""
+    sections = (official, official.get("text_config"))
+    return any(s.get(key) is not None for s in sections if isinstance(s, dict) for key in (KEY, OLDER))
+
+
+def _present(section: dict) -> dict | None:
+    """The object of one place, also under the name that older files have for it."""
+    for key in (KEY, OLDER):
+        value = section.get(key)
+        if value is not None and not isinstance(value, dict):
+            raise ValueError(f"config.json: {key} is {short(value)}; expected an object")
+        if value is not None:
+            return value
+    return None
 
 
 # how routed experts are stored in the release, as `save_pretrained` writes it

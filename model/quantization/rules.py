@@ -14,6 +14,7 @@ MOST_REPEATS = 5  # unbounded ones in one pattern: a sixth could take minutes on
 MOST_SECONDS = 3.0  # for all names of a model together
 CLASSES = {"Linear": ("Linear", "Module"), "Embedding": ("Embedding", "Module")}
 _ESCAPED = re.compile(r"\\.|\[[^\]]*\]")
+_LAYER = re.compile(r"layers\\?\.[\d|()\[\]?:-]+")
 _EXPERT = re.compile(r"(.+\.experts)\.(\d{1,9})\.(\w+)")
 
 
@@ -102,7 +103,10 @@ class Rules:
 
         A pattern tells numbers apart by their length and by the digits that it spells out.
         """
-        written = "".join(p.pattern for p in (*self.ignore.patterns, *(p for p, _ in self.patterns)))
+        patterns = (*self.ignore.patterns, *(p for p, _ in self.patterns))
+        written = "".join(
+            _LAYER.sub("", p.pattern) for p in patterns
+        )  # those of layers say nothing of experts
         digits = set("0123456789") if re.search(r"\d-\d", written) else set(re.findall(r"\d", written))
         kinds: dict[str, int] = {}
         for expert in range(experts):

@@ -1,17 +1,19 @@
 """`quantization_config`: where it stands, which formats are counted by which rule, and what is refused."""
 
 import copy
+import json
 from collections import Counter
 from dataclasses import replace
 from math import prod
 
 import pytest
 
+from k3scope.model.checkpoint.checkpoint import read_config
 from k3scope.model.config import Config
 from k3scope.model.official_config_write import document
 from k3scope.model.presets import KIMI_K3, KIMI_LINEAR
 from k3scope.model.quantization.quantization import MXFP4, Quantization
-from tests.helpers.quantised import SMALL, layout, nested, official, release
+from tests.helpers.quantised import RELEASE, SMALL, layout, nested, official, release
 
 KEY = "quantization_config"
 EXPERT = "language_model.model.layers.1.block_sparse_moe.experts.17.w2."
@@ -212,3 +214,57 @@ def test_a_config_is_written_as_it_was_read():
         assert document(config)["text_config"][KEY] == content
         assert Config.from_official(document(config)) == config
     assert nested(release(group_size=16)) != nested(release())
+
+
+def test_what_older_files_call_compression_config_is_read():
+    config = official()
+    config["text_config"]["compression_config"] = config["text_config"].pop(KEY)
+    assert Config.from_official(config) == nested(release())
+
+
+def test_a_section_for_the_vision_half_alone_is_refused():
+    config = official()
+    config["vision_config"][KEY] = release(group_size=16)
+    with pytest.raises(ValueError, match="quantization_config of vision_config is not read"):
+        Config.from_official(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "formats"),
+    [
+        (
+            "hf_quant_config.json",
+            {"quantization": {"quant_algo": "NVFP4", "group_size": 16}},
+            "modelopt NVFP4",
+        ),
+        ("quantize_config.json", {"bits": 4, "group_size": 32}, "gptq"),
+        ("quant_config.json", {"w_bit": 4, "q_group_size": 32, "version": "GEMM"}, "awq"),
+    ],
+)
+def test_a_file_beside_config_json_is_read_when_that_says_nothing(name, content, formats, tmp_path):
+    even = replace(SMALL, kda_heads=8, a_log_stored=8)  # so that all outputs fill words of 32 bits
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(document(replace(even, quantization=None))))
+    (tmp_path / name).write_text(json.dumps(content))
+    assert str(read_config(tmp_path).quantization) == formats
+    file.write_text(json.dumps(document(replace(even, quantization=MXFP4))))
+    assert read_config(tmp_path).packed_experts
+    (tmp_path / name).write_text("[]")
+    file.write_text(json.dumps(document(replace(even, quantization=None))))
+    with pytest.raises(ValueError, match=f"{name}: expected an object"):
+        read_config(file)
+
+
+def test_patterns_of_layers_do_not_make_every_expert_a_question():
+    """93 patterns, one a layer: all digits are in them, and none of them tells experts apart."""
+    ignore = [*RELEASE, *(rf"re:.*layers\.{n}\.self_attn.*" for n in range(93))]
+    rules = Quantization.of(release() | {"ignore": ignore}).rules
+    assert layout(nested(release() | {"ignore": ignore})).storage().tensors == 497_220
+    assert len(rules._distinct("a.experts", "w1", 896)) == 3
+
+
+def test_names_that_are_listed_one_by_one_are_quick():
+    every = [f"language_model.model.layers.{n}.block_sparse_moe.experts.{e}.{m}"
+             for n in range(60, 93) for e in range(896) for m in ("w1", "w2", "w3")]  # fmt: skip
+    found = layout(nested(release() | {"ignore": [*RELEASE, *every]}))
+    assert found.storage().tensors == 497_220 - 33 * 896 * 3

@@ -5,14 +5,17 @@ import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import comb, inf
 
 from k3scope.model.quantization.scheme import Scheme
 
 REGEX = "re:"  # how compressed-tensors marks a regular expression
 LONGEST_PATTERN = 1000
-MOST_REPEATS = 5  # unbounded ones in one pattern: a sixth could take minutes on one name
-MOST_SECONDS = 3.0  # for all names of a model together
+LETTERS = 90  # of the longest names
+MOST_STEPS = 10**8  # of one pattern on one name: half a second
+MOST_SECONDS = 1.0  # for all names of a model together
 CLASSES = {"Linear": ("Linear", "Module"), "Embedding": ("Embedding", "Module")}
+_INNERMOST = re.compile(r"\([^()]*\)")
 _ESCAPED = re.compile(r"\\.|\[[^\]]*\]")
 _LAYER = re.compile(r"layers\\?\.[\d|()\[\]?:-]+")
 _EXPERT = re.compile(r"(.+\.experts)\.(\d{1,9})\.(\w+)")
@@ -104,9 +107,8 @@ class Rules:
         A pattern tells numbers apart by their length and by the digits that it spells out.
         """
         patterns = (*self.ignore.patterns, *(p for p, _ in self.patterns))
-        written = "".join(
-            _LAYER.sub("", p.pattern) for p in patterns
-        )  # those of layers say nothing of experts
+        # numbers of layers say nothing of experts
+        written = "".join(_LAYER.sub("", p.pattern) for p in patterns)
         digits = set("0123456789") if re.search(r"\d-\d", written) else set(re.findall(r"\d", written))
         kinds: dict[str, int] = {}
         for expert in range(experts):
@@ -130,15 +132,44 @@ def compiled(pattern: str, key: str) -> re.Pattern:
     where = f"config.json: {key} has {pattern[:80]!r}"
     if len(pattern) > LONGEST_PATTERN:
         raise ValueError(f"{where}, of {len(pattern):,} letters; expected at most {LONGEST_PATTERN:,}")
-    plain = _ESCAPED.sub("x", pattern)
-    if re.search(r"\)[*+{]", plain) or len(re.findall(r"[*+{]", plain)) > MOST_REPEATS:
-        raise ValueError(f"{where}; expected at most {MOST_REPEATS} repeats, and none of a group")
+    if _steps(pattern) > MOST_STEPS:
+        raise ValueError(f"{where}; expected fewer repeats in one pattern, and none of a group")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{where}, which is no regular expression ({error})") from None
+
+
+def _steps(pattern: str) -> float:
+    """How often a pattern may have to try again on one name: repeats, options and alternatives multiply."""
+    plain = _ESCAPED.sub("x", pattern).replace("(?", "(")
+    if re.search(r"\)[*+{]", plain):
+        return inf
+    return sum(map(_tries, _alternatives(plain)))
+
+
+def _tries(plain: str) -> int:
+    """The same, of a pattern that has alternatives only inside groups."""
+    repeats, options = len(re.findall(r"[*+{]", plain)), len(re.findall(r"(?<![*+?}])\?", plain))
+    tries = comb(LETTERS, repeats) * 2**options
+    while group := _INNERMOST.search(plain):
+        tries *= group[0].count("|") + 1
+        plain = plain[: group.start()] + "x" + plain[group.end() :]
+    return tries
+
+
+def _alternatives(plain: str) -> list[str]:
+    """The parts between those bars that stand in no group."""
+    parts, depth = [""], 0
+    for letter in plain:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 def names(listed: Iterable[str], key: str) -> Names:

@@ -1,5 +1,7 @@
 """A `quantization_config` that is not known, or contradicts itself, is refused in one sentence."""
 
+import time
+
 import pytest
 
 from tests.helpers.quantised import RELEASE, layout, nested, release
@@ -60,7 +62,10 @@ REFUSED = {
         release() | {"ignore": ["re:("]},
         r"ignore has '\(', which is no regular expression",
     ),
-    "a pattern without end": (release() | {"ignore": ["re:(.*a)*b"]}, "repeats, and none of a group"),
+    "a pattern without end": (
+        release() | {"ignore": ["re:(.*a)*b"]},
+        "fewer repeats in one pattern, and none of a group",
+    ),
     "a long pattern": (release() | {"ignore": ["re:" + "a" * 2000]}, "of 2,000 letters"),
     "experts that differ": (release() | {"ignore": [EXPERT]}, r"experts\.17\.w2 otherwise than expert 0"),
     "some experts by a pattern": (
@@ -82,3 +87,21 @@ def test_what_is_not_known_is_refused_in_one_sentence_and_never_counted_as_bf16(
         layout(nested(content))
     assert str(error.value).startswith("config.json: ")
     assert "\n" not in str(error.value)
+
+
+def test_patterns_that_would_take_long_are_stopped():
+    start = time.thread_time()
+    content = release() | {"ignore": [*RELEASE, "re:.*.*.*.*.*!"]}
+    with pytest.raises(ValueError, match="patterns of quantization_config take more than 1 s"):
+        layout(nested(content))
+    assert time.thread_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r".*(q|k|v|o|gate|up|down|f_a|f_b)_proj$", r"(?:model\.)?.*lm_head", ".*a$|.*b$|.*c$|.*d$|.*e$|.*f$",
+     rf"layers\.({'|'.join(map(str, range(93)))})\..*", r"[^.]+\.[^.]+\.[^.]+\.[^.]+\.mlp"],
+)  # fmt: skip
+def test_patterns_that_people_write_are_read(pattern):
+    content = release() | {"ignore": [*RELEASE, f"re:{pattern}"]}
+    assert layout(nested(content)).storage().tensors == 497_220

@@ -56,8 +56,9 @@ def why_not_runnable(name: str) -> str:
     if not path.is_dir() or not Folder.has_weights(path):
         return "there are no weights, only its config.json"
     try:
-        if missing := open_checkpoint(path).problem():
-            return without_path(name, missing)
+        checkpoint = open_checkpoint(path)
+        if reason := checkpoint.layout.cannot_run or checkpoint.problem():
+            return without_path(name, reason)
         tokenizer_of(name, REGISTERED[name].config.vocab)
     except ValueError as error:
         return without_path(name, str(error))

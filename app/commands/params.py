@@ -55,6 +55,8 @@ def summary(facts: Facts) -> dict:
         "tensors_by_dtype": t.storage.by_dtype,
         "checkpoint_bytes": t.storage.bytes,
         "scale_bytes": t.storage.scale_bytes,
+        **({"quantization": str(facts.config.quantization)} if facts.config.quantization else {}),
+        **({"notes": list(facts.notes)} if facts.notes else {}),
     }
 
 
@@ -166,7 +168,11 @@ def _totals(facts: Facts) -> None:
     print(f"    {t.active_with_table:,} with the lookup table, {t.active_without_head:,} with neither")
     dtypes = ", ".join(f"{n:,} {dtype}" for dtype, n in t.storage.by_dtype.items())
     print(f"  {t.storage.tensors:,} tensors in the checkpoint: {dtypes}")
-    print(f"  {t.storage.bytes:,} bytes, {t.storage.scale_bytes:,} of them MXFP4 scales (never parameters)")
+    kind = " and ".join(t.storage.labels)
+    scales = f"{t.storage.scale_bytes:,} of them {f'{kind} ' * bool(kind)}scales (never parameters)"
+    print(f"  {t.storage.bytes:,} bytes, {scales}")
+    for note in facts.notes:
+        print(f"  {note}")
     if difference := t.difference(facts.name):
         print(
             f"  difference to the official index: {difference.tensors:,} tensors, {difference.bytes:,} bytes"

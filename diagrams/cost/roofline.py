@@ -7,7 +7,8 @@ from k3scope.diagrams.spec import block_spec, formula
 from k3scope.model.config import Config
 
 ATTENTION = "mla_attention"  # the one block whose work grows with the context
-BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp4": 0.5 + 1 / 32}  # mxfp4: one scale byte per 32 weights
+# bytes a weight: one of scale for 32 weights in mxfp4, for 16 in nvfp4
+BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp4": 0.5 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache, cached_property
+from pathlib import Path
 
 from k3scope.diagrams.facts import code_listing
 from k3scope.diagrams.facts.instances import instances, layer_of, of_all_layers, parameters
@@ -14,6 +15,7 @@ from k3scope.model import meta
 from k3scope.model.accounting import Totals, count, totals
 from k3scope.model.checkpoint.tensor_layout import Layout, TensorEntry
 from k3scope.model.config import Config
+from k3scope.model.count_notes import count_notes, files_of, folder_at
 from k3scope.model.kimi_k3 import KimiK3
 
 # what concrete shapes are shown for: batch, length, and one image of N patches that becomes M rows
@@ -29,8 +31,9 @@ LINEAR_SIZES = {
 class Facts:
     """Facts of one model; `Facts.of(name)` builds each model once."""
 
-    def __init__(self, name: str, model: KimiK3):
+    def __init__(self, name: str, model: KimiK3, comes_with_program: bool = False, path: Path | None = None):
         self.name = name
+        self._shipped, self._path = comes_with_program, path
         self.model = model
         self.config: Config = model.config
         self.sizes = self.config.sizes() | EXAMPLE
@@ -40,7 +43,8 @@ class Facts:
     @staticmethod
     @cache
     def of(name: str) -> "Facts":
-        return Facts(name, meta(name))
+        path = files_of(name)
+        return Facts(name, meta(name), path is None, path)
 
     @cached_property
     def totals(self) -> Totals:
@@ -48,7 +52,13 @@ class Facts:
 
     @cached_property
     def layout(self) -> Layout:
-        return Layout(self.model, self.config)
+        folder = folder_at(self._path)
+        return Layout(self.model, self.config, folder and (lambda: folder.weight_map))
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What must be known of the counted tensors and bytes: what no index was held against."""
+        return () if self._shipped else count_notes(self.layout, self._path)
 
     @cached_property
     def kinds(self) -> dict[str, int]:

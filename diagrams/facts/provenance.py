@@ -7,6 +7,7 @@ from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.facts.records import BlockFacts
 from k3scope.diagrams.spec import block_spec, formula
 from k3scope.diagrams.spec.citations import REPORT, REPOSITORY, REVISION, TREE, Citation, citation_of
+from k3scope.model.count_notes import rule_note
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,10 @@ def of_bytes(facts: Facts, block_id: str) -> Provenance:
     """What a block takes in a checkpoint: its tensors by type, each type's width times its elements."""
     stored = facts.layout.storage(facts.own(block_id))
     kinds = ", ".join(f"{n:,} {dtype}" for dtype, n in stored.by_dtype.items())
-    scales = f" {stored.scale_bytes:,} bytes of them are MXFP4 scales." if stored.scale_bytes else ""
+    kind = " and ".join(stored.labels)
+    scales = f" {stored.scale_bytes:,} bytes of them are {kind} scales." if stored.scale_bytes else ""
+    if stored.labels and (note := rule_note(facts.layout)) in facts.notes:
+        scales += f" {note}"
     tensors = f"{stored.tensors:,} tensor{'s' * (stored.tensors != 1)}"
     return Provenance(
         value=f"{stored.bytes:,}",
@@ -94,7 +98,7 @@ def total(facts: Facts) -> Provenance:
     return Provenance(
         value=f"{t.total:,}",
         text=f"Counted on the module tree, which has every shape and no weights{stored}. "
-        "Packed bytes and scales are no parameters.",
+        f"Packed bytes and scales are no parameters.{_notes(facts)}",
         terms=terms,
         source=_index(facts, "names of all tensors and their size in all"),
     )
@@ -186,9 +190,17 @@ def checkpoint(facts: Facts) -> Provenance:
         )
     return Provenance(
         value=f"{storage.bytes:,}",
-        text=f"{storage.tensors:,} tensors in the official layout, each by shape and type.{checked}",
+        text=f"{storage.tensors:,} tensors in the official layout, each by shape and type."
+        f"{checked}{_notes(facts)}",
         source=_index(facts, "total_size"),
     )
+
+
+def by_rule(facts: Facts) -> Provenance | None:
+    """That the stored format of a model was counted by its rule alone; None when an index agrees."""
+    if (note := rule_note(facts.layout)) not in facts.notes:
+        return None
+    return Provenance(" and ".join(facts.totals.storage.labels), note)
 
 
 def snapshot(facts: Facts) -> Provenance | None:
@@ -210,6 +222,10 @@ def sizes(facts: Facts) -> dict[str, int | float]:
     counts = {"kda_layers": facts.kinds["kda"], "mla_layers": facts.kinds["mla"]}
     counts |= {"moe_layers": c.layers - c.dense_layers, "total": t.total, "active": t.active, "text": t.text}
     return facts.sizes | counts | {"checkpoint_bytes": t.storage.bytes, "tensors": t.storage.tensors}
+
+
+def _notes(facts: Facts) -> str:
+    return "".join(f" {note}" for note in facts.notes)
 
 
 def _cache(facts: Facts) -> int:

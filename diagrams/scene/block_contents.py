@@ -32,10 +32,8 @@ class Tensor:
     def row(self) -> str:
         """Shape and type in a line; what is packed is shown by its logical shape."""
         first = self.stored[0]
-        packed = first.role == "packed"
-        shape = (*first.shape[:-1], first.shape[-1] * 2) if packed else first.shape
         many = f"{self.copies} × " if self.copies > 1 else ""
-        return f"{many}{list(shape)} {'MXFP4' if packed else first.dtype}"
+        return f"{many}{list(first.logical or first.shape)} {first.label or first.dtype}"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from k3scope.model.checkpoint.mismatch import check, unknown
 from k3scope.model.checkpoint.official_names import LAYER, SEEING, OfficialNames
+from k3scope.model.checkpoint.quantization_file import with_file_beside
 from k3scope.model.checkpoint.tensor_layout import Layout, TensorEntry
 from k3scope.model.config import Config
 from k3scope.model.config_limits import LARGEST_FILE, MOST_MARKS
@@ -21,6 +22,7 @@ from k3scope.model.init import build
 from k3scope.model.kernels import mxfp4
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.moe_packed import MATRICES, ExpertsOnDemand, PackedExperts
+from k3scope.model.presets import KIMI_K3, with_release_padding
 
 LAYERS = "language_model.model.layers."
 MOST_TENSORS = 2**22  # of a model that is opened; the release has half a million
@@ -43,9 +45,17 @@ def _config_of_file(file: Path) -> Config:
     text = read_bytes(file, LARGEST_FILE)
     try:
         check_marks(text, MOST_MARKS)
-        return Config.from_official(parse_json(text))
+        return checked_config(with_file_beside(parse_json(text), file.parent))
     except ValueError as error:
         raise ValueError(f"{file}: {str(error).removeprefix('config.json: ')}") from None
+
+
+def checked_config(official: dict) -> Config:
+    """The Config of an official config.json; ValueError too when no size fits its quantised format."""
+    config = with_release_padding(Config.from_official(official))
+    if config.quantization not in (None, KIMI_K3.quantization):
+        Layout(build(config), config)
+    return config
 
 
 def open_checkpoint(folder: str | Path) -> "Checkpoint":
@@ -60,7 +70,7 @@ class Checkpoint:
         config = _config_of_file(path / "config.json")
         self.folder: Folder | OfficialNames = Folder(path)
         self.config = _with_padding(config, self.folder)
-        self.layout = Layout(build(self.config), self.config)
+        self.layout = Layout(build(self.config), self.config, lambda: self.folder.weight_map)
         if (count := len(self.layout)) > MOST_TENSORS:
             raise ValueError(
                 f"{path}: config.json asks for {count:,} tensors; at most {MOST_TENSORS:,} are opened"
@@ -111,8 +121,8 @@ class Checkpoint:
             raise ValueError(self.problem())
         self._check_head()
         model = build(self.config)
-        if packed and self.config.packed_experts:
-            self.replace_experts(model, lambda _path: PackedExperts(self.config))
+        if packed:
+            self.replace_experts(model, lambda _path: PackedExperts(self.config), packed=True)
         self.fill(model, "", dtype, device)
         return model.eval().requires_grad_(False)
 
@@ -145,17 +155,24 @@ class Checkpoint:
         return nn.Sequential(model.vision_tower, model.mm_projector).eval().requires_grad_(False)
 
     def fill(self, model: KimiK3, prefix: str, dtype: torch.dtype | None = None, device: str = "cpu") -> None:
-        """Load the parameters below `prefix`; experts on demand need none."""
+        """Load the parameters below `prefix`; experts on demand need none.
+
+        ValueError when their numbers are stored in a format that does not run here.
+        """
+        if reason := self.layout.cannot_run:
+            raise ValueError(f"{self.folder.path}: {reason}")
         for path, entry in self.layout.entries.items():
             if path.startswith(prefix):
                 self._fill(model, entry, dtype, device)
         self.folder.close()
 
-    def replace_experts(self, model: KimiK3, make: Callable[[str], nn.Module]) -> None:
-        """Put `make(path)` in the place of every bank of experts."""
-        banks = {path.rpartition(".")[0] for path, entry in self.layout.entries.items() if entry.experts}
+    def replace_experts(self, model: KimiK3, make: Callable[[str], nn.Module], packed: bool = False) -> None:
+        """Put `make(path)` in the place of every bank of experts; `packed`: of those in MXFP4."""
+        entries = self.layout.entries
+        banks = {path.rpartition(".")[0] for path, entry in entries.items() if entry.experts}
         for path in banks:
-            model.set_submodule(path, make(path))
+            if not packed or all(entries[f"{path}.{matrix}"].packed for matrix in MATRICES):
+                model.set_submodule(path, make(path))
 
     def experts_on_demand(self, path: str) -> ExpertsOnDemand:
         """Experts that stay in their files until a token chooses them."""

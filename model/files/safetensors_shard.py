@@ -14,6 +14,7 @@ from k3scope.model.files.safetensors_header import HEADER_LIMIT, TensorHeader, o
 DTYPES = {
     "BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32, "F64": torch.float64,
     "U8": torch.uint8, "I32": torch.int32, "I64": torch.int64,
+    "I8": torch.int8, "I16": torch.int16, "F8_E4M3": torch.float8_e4m3fn, "F8_E8M0": torch.float8_e8m0fnu,
 }  # fmt: skip
 
 

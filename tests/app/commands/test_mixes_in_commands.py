@@ -43,4 +43,4 @@ def test_every_command_takes_the_mix(name, folders, tmp_path, capsys):
         code = main(["lab", "Once", folder, "--view", view, "--out", str(tmp_path / f"{view}.svg")])
         assert code == (0 if HAS[view](config) else 2)
         if code:
-            assert capsys.readouterr().err.endswith("no layer of this model has that\n")
+            assert capsys.readouterr().err.endswith("no layer of this run has that\n")

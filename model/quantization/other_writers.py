@@ -27,19 +27,21 @@ def fp8(config: ConfigObject) -> Rules:
     scale = config.one_of("scale_fmt", ("float", "ue8m0"), "float")
     static = config.one_of("activation_scheme", ("dynamic", "static"), "dynamic") == "static"
     scheme = Fp8Blocks("fp8", block, "F32" if scale == "float" else "F8_E8M0", static)
-    key = (
-        "modules_to_not_convert"
-        if config.values.get("modules_to_not_convert") is not None
-        else "ignored_layers"
-    )
-    kept = tuple(_boundary(p, f"{config.path}.{key}") for p in config.strings(key))
-    return Rules(classes={"Linear": scheme}, ignore=Names(patterns=kept or USUALLY_KEPT))
+    key = "modules_to_not_convert"
+    if config.values.get(key) is None:
+        key = "ignored_layers"
+    listed = config.strings(key)
+    if not listed:
+        return Rules(classes={"Linear": scheme}, ignore=Names(patterns=USUALLY_KEPT))
+    return Rules(classes={"Linear": scheme}, ignore=_boundaries(listed, f"{config.path}.{key}"))
 
 
-def _boundary(pattern: str, key: str) -> re.Pattern:
-    """As transformers matches it: the beginning of a name up to a point, or the end of one."""
-    compiled(pattern, key)
-    return re.compile(rf"(?:{pattern})(?:(?<=\.)|(?=\.|$))|.*{re.escape(pattern)}$")
+def _boundaries(listed: list[str], key: str) -> Names:
+    """As transformers matches: the beginning of a name up to a point, or the end; patterns too."""
+    plain = {p.removesuffix(".") for p in listed if re.fullmatch(r"[\w.]+", p)}
+    patterns = (compiled(p, key).pattern for p in listed if not re.fullmatch(r"[\w.]+", p))
+    bounded = tuple(re.compile(rf"(?:{p})(?:(?<=\.)|(?=\.|$))") for p in patterns)
+    return Names(modules=frozenset(plain), ends=frozenset(listed), patterns=bounded)
 
 
 def modelopt(config: ConfigObject) -> Rules:
@@ -49,10 +51,10 @@ def modelopt(config: ConfigObject) -> Rules:
     if size is None:
         size = _group(config)
     key = "ignore" if config.values.get("ignore") is not None else "exclude_modules"
-    excluded = tuple(re.compile(fnmatch.translate(p)) for p in config.strings(key))
     if algo != "MIXED_PRECISION":
-        scheme = _algo(algo, size)
-        return Rules(classes={"Linear": scheme}, ignore=Names(patterns=excluded or USUALLY_KEPT))
+        listed = config.strings(key)
+        excluded = _wildcards(listed, f"{config.path}.{key}") if listed else Names(patterns=USUALLY_KEPT)
+        return Rules(classes={"Linear": _algo(algo, size)}, ignore=excluded)
     layers = config.inside("quantized_layers")
     if layers is None:
         raise ValueError(f"{config.where('quantized_layers')} is missing; MIXED_PRECISION needs it")
@@ -63,6 +65,23 @@ def modelopt(config: ConfigObject) -> Rules:
             layer.get("quant_algo", str), layer.whole("group_size", size, 1, 2**20)
         )
     return Rules(below=below)
+
+
+def _wildcards(listed: list[str], key: str) -> Names:
+    """Names with `*` for anything, as Model Optimizer lists what it leaves out."""
+    names: dict[str, set[str]] = {"exact": set(), "starts": set(), "ends": set(), "within": set()}
+    patterns = []
+    for listed_name in listed:
+        name = _official(listed_name)
+        inner = name.strip("*")
+        if re.search(r"[*?\[]", inner):
+            patterns.append(compiled(fnmatch.translate(name), key))
+        else:
+            place = {(0, 0): "exact", (0, 1): "starts", (1, 0): "ends", (1, 1): "within"}
+            names[place[name.startswith("*"), name.endswith("*")]].add(inner)
+    within = tuple(names.pop("within"))
+    sets = {place: frozenset(of_place) for place, of_place in names.items()}
+    return Names(**sets, within=within, patterns=tuple(patterns))
 
 
 def _group(config: ConfigObject) -> int | None:
@@ -102,8 +121,8 @@ def awq(config: ConfigObject) -> Rules:
     form = (config.get("version", str) or config.get("format", str, "gemm")).lower()
     if form != "gemm":
         raise unknown(f"awq with version {form}", ("gemm",))
-    kept = tuple(re.compile(f".*{re.escape(p)}") for p in config.strings("modules_to_not_convert"))
-    return Rules(classes={"Linear": _transposed("awq", config)}, ignore=Names(patterns=(*OUTSIDE, *kept)))
+    kept = Names(within=tuple(config.strings("modules_to_not_convert")), patterns=OUTSIDE)
+    return Rules(classes={"Linear": _transposed("awq", config)}, ignore=kept)
 
 
 def _transposed(form: str, config: ConfigObject) -> Transposed:

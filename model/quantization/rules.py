@@ -23,17 +23,35 @@ _EXPERT = re.compile(r"(.+\.experts)\.(\d{1,9})\.(\w+)")
 
 @dataclass(frozen=True)
 class Names:
-    """A list of module names, patterns and classes, asked whether a module is in it."""
+    """A list of module names, patterns and classes, asked whether a module is in it.
 
-    exact: frozenset[str] = frozenset()
+    Names are looked up in sets, since writers list thousands of them.
+    """
+
+    exact: frozenset[str] = frozenset()  # of modules and classes
+    modules: frozenset[str] = frozenset()  # with all that is in them
+    starts: frozenset[str] = frozenset()
+    ends: frozenset[str] = frozenset()
+    within: tuple[str, ...] = ()
     patterns: tuple[re.Pattern, ...] = ()
 
     def match(self, name: str, kind: str) -> bool:
         return (
             name in self.exact
             or any(c in self.exact for c in CLASSES[kind])
+            or (bool(self.modules) and any(path in self.modules for path in paths(name)))
+            or (bool(self.starts) and any(name[:i] in self.starts for i in range(len(name) + 1)))
+            or (bool(self.ends) and any(name[i:] in self.ends for i in range(len(name))))
+            or any(part in name for part in self.within)
             or any(p.match(name) for p in self.patterns)
         )
+
+
+def paths(name: str) -> Iterable[str]:
+    """A module and what it is in: "a.b.c", "a.b", "a"."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -93,12 +111,8 @@ class Rules:
     def _by_name(self, name: str) -> Scheme | None:
         if name in self.exact:
             return self.exact[name]
-        if self.below:
-            path = name
-            while path:
-                if path in self.below:
-                    return self.below[path]
-                path = path.rpartition(".")[0]
+        if self.below and (inside := next((p for p in paths(name) if p in self.below), None)):
+            return self.below[inside]
         return next((scheme for pattern, scheme in self.patterns if pattern.match(name)), None)
 
     def _distinct(self, base: str, matrix: str, experts: int) -> Iterable[int]:
@@ -176,4 +190,4 @@ def names(listed: Iterable[str], key: str) -> Names:
     """A list as compressed-tensors reads it: names of modules, of classes, and what begins with `re:`."""
     listed = tuple(listed)
     patterns = tuple(compiled(p.removeprefix(REGEX), key) for p in listed if p.startswith(REGEX))
-    return Names(frozenset(p for p in listed if not p.startswith(REGEX)), patterns)
+    return Names(frozenset(p for p in listed if not p.startswith(REGEX)), patterns=patterns)

@@ -1,6 +1,7 @@
 """Quantised configs of Kimi K3, and a small one written by compressed-tensors to hold our counts against."""
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,8 +84,10 @@ def quantise(model: nn.Module, quantization: dict) -> None:
     from compressed_tensors.compressors.base import compress_module
     from compressed_tensors.quantization import QuantizationConfig, apply_quantization_config
 
-    wanted = QuantizationConfig(**quantization | {"quantization_status": "initialized"})
-    apply_quantization_config(model, wanted, show_progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # group sizes that no kernel is fast with
+        wanted = QuantizationConfig(**quantization | {"quantization_status": "initialized"})
+        apply_quantization_config(model, wanted, show_progress=False)
     for module in model.modules():
         if not hasattr(module, "quantization_scheme"):
             continue

@@ -105,3 +105,35 @@ def test_patterns_that_would_take_long_are_stopped():
 def test_patterns_that_people_write_are_read(pattern):
     content = release() | {"ignore": [*RELEASE, f"re:{pattern}"]}
     assert layout(nested(content)).storage().tensors == 497_220
+
+
+LISTED = [f"language_model.model.layers.{n}.{m}" for n in range(93) for m in (
+    "self_attn.q_proj", "self_attn.o_proj", "self_attn.g_proj", "mlp", "block_sparse_moe.shared_experts",
+    "block_sparse_moe.gate", "self_attention_res_proj", "mlp_res_proj",
+)]  # fmt: skip
+LOADED = [name.removeprefix("language_model.") for name in LISTED]
+MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4"}
+FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        FP8 | {"modules_to_not_convert": ["lm_head", *LISTED]},
+        MODELOPT | {"exclude_modules": ["*lm_head", *(f"{m}*" for m in LISTED)]},
+        MODELOPT | {"ignore": ["*lm_head", *(f"{m}*" for m in LOADED)]},
+        {"quant_method": "awq", "modules_to_not_convert": LISTED},
+        release() | {"ignore": [*LISTED, "re:.*lm_head"]},
+    ],
+    ids=["fp8", "modelopt", "modelopt under a loader's names", "awq", "compressed-tensors"],
+)  # fmt: skip
+def test_long_lists_of_modules_are_quick(content):
+    found = layout(nested(content))
+    start = "language_model.model.layers.40."
+    assert found.find(start + "self_attn.q_proj.weight").dtype == "BF16"
+    assert found.find(start + "self_attn.k_proj.weight") is None or (
+        found.find(start + "self_attn.k_proj.weight").dtype != "BF16"
+    )
+    inside = found.find(start + "block_sparse_moe.shared_experts.up_proj.weight")
+    exact = content.get("quant_method") == "compressed-tensors"  # a name there is that module alone
+    assert (inside is None) if exact else (inside.dtype == "BF16")

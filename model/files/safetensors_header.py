@@ -49,11 +49,11 @@ def read_header(file: BinaryIO, length: int) -> dict[str, TensorHeader]:
             _check_metadata(value)
             continue
         if name in headers:
-            raise ValueError(f"a name stands twice in its header: {name}")
+            raise ValueError(f"a name stands twice in its header: {shown(name)}")
         if len(headers) == MOST_TENSORS:
             raise ValueError(f"more than {MOST_TENSORS:,} tensors")
         if stream.holds("-0") and stream.found(_MINUS_ZERO):
-            raise ValueError(f"{name} has -0 in its shape or data_offsets; expected 0")
+            raise ValueError(f"{shown(name)} has -0 in its shape or data_offsets; expected 0")
         headers[name] = _header(name, value, 8 + length)
     stream.end()
     return headers
@@ -68,6 +68,12 @@ def check_marks(text: bytes, most: dict[bytes, int]) -> None:
             raise ValueError(f"{count:,} times {mark.decode()!r}; expected at most {limit:,}")
 
 
+def shown(name: str) -> str:
+    """A name in a sentence: one line, of which one can read the end."""
+    name = name if len(name) < 200 else f"{name[:100]}...{name[-60:]}"
+    return name if name.isprintable() and name else repr(name)
+
+
 def check_name(name: str) -> None:
     """ValueError for a name of a tensor that is too long, or no text."""
     if len(name) > LONGEST_NAME:
@@ -78,14 +84,13 @@ def check_name(name: str) -> None:
 
 def check_places(headers: dict[str, TensorHeader], begin: int, size: int) -> None:
     """Each tensor follows the one before, from byte `begin` to the end of the file: no gap, no overlap."""
-    stop, before = begin, "the header"
-    ordered = sorted(headers.items(), key=lambda item: (item[1].start, item[1].stop))
-    for name, header in ordered:
+    stop, last = begin, ""
+    for name, header in sorted(headers.items(), key=lambda item: (item[1].start, item[1].stop)):
         if header.start < stop:
-            raise ValueError(f"{before} and {name} lie on the same bytes; each has its own")
+            raise ValueError(f"{shown(last)} and {shown(name)} lie on the same bytes; each has its own")
         if header.start > stop:
-            raise ValueError(f"{header.start - stop:,} bytes before {name} belong to no tensor")
-        stop, before = header.stop, name
+            raise ValueError(f"{header.start - stop:,} bytes before {shown(name)} belong to no tensor")
+        stop, last = header.stop, name
     if stop > size:
         raise ValueError(f"{size:,} bytes; its header describes {stop:,}")
     if stop < size:
@@ -128,18 +133,18 @@ def is_size(value: Any) -> bool:
 
 def _header(name: str, raw: Any, base: int) -> TensorHeader:
     if not isinstance(raw, dict) or not all(key in raw for key in KEYS):
-        raise ValueError(f"its header cannot be read: {name} has no dtype, shape and data_offsets")
+        raise ValueError(f"its header cannot be read: {shown(name)} has no dtype, shape and data_offsets")
     if len(raw) > len(KEYS):
         for key in raw.keys() - set(KEYS):
             _check_text(key)
             _check_other(raw[key])
     offsets = raw["data_offsets"]
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(is_size, offsets)):
-        raise ValueError(f"{name} has data_offsets that are no two whole numbers from 0 on")
+        raise ValueError(f"{shown(name)} has data_offsets that are no two whole numbers from 0 on")
     try:
         return tensor_header(raw["dtype"], raw["shape"], base + offsets[0], base + offsets[1])
     except ValueError as error:
-        raise ValueError(f"{name} {error}") from None
+        raise ValueError(f"{shown(name)} {error}") from None
 
 
 def _check_metadata(value: Any) -> None:

@@ -39,7 +39,7 @@ class Shard:
             raise ValueError(f"{self.path}: {name} is stored as {header.dtype}, whose numbers are not read")
         dtype = DTYPES[header.dtype]
         if not prod(header.shape):
-            return torch.empty(header.shape, dtype=dtype)
+            return _empty(header.shape, dtype, f"{self.path}: {name}")
         if self._map is None:
             with self.path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -61,6 +61,13 @@ class Shard:
     def close(self) -> None:
         """Unmap the file as soon as no tensor views it."""
         self._map = None
+
+
+def _empty(shape: tuple[int, ...], dtype: torch.dtype, what: str) -> Tensor:
+    try:
+        return torch.empty(shape, dtype=dtype)
+    except (RuntimeError, TypeError, OverflowError):  # [0, 2^63]
+        raise ValueError(f"{what} has a shape that torch cannot make: {shape}") from None
 
 
 def _headers(path: Path) -> dict[str, TensorHeader]:

@@ -12,7 +12,7 @@ from k3scope.model.files.safetensors_header import check_name, shown
 LARGEST_INDEX = 512 * 2**20  # bytes; that of half a million tensors has 60 MB
 MOST_NAMES, MOST_FILES = 2**20, 10_000
 MOST_LETTERS = 2**27  # of all names together
-_LIMITS = Limits({"{": 100_000, "[": 100_000, ",": MOST_NAMES + 100_000})
+_LIMITS = Limits({"{": 300_000, "[": 300_000, ",": MOST_NAMES + 100_000})
 
 
 class WeightMap(dict[str, str]):

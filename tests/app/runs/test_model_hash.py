@@ -144,7 +144,7 @@ SAME = {
 
 
 @pytest.mark.parametrize(
-    "change, store_kept",
+    ("change", "store_kept"),
     [*((change, True) for change in (*CHANGES, *SAME)), ("top-k", False), ("tokenizer", False)],
 )
 def test_a_link_says_that_the_model_of_that_name_is_another_after_a_restart(

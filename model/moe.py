@@ -29,7 +29,9 @@ class Router(nn.Module):
         scores = self.scores(F.linear(widen(x), widen(self.weight)).sigmoid())  # [B, T, experts]
         biased = scores + self.e_score_correction_bias  # the bias chooses, it does not weigh
         best = biased.topk(c.top_k + 1, -1)
-        self.margin(best.values[..., -2] - best.values[..., -1])  # how safe the cut is
+        margin = best.values[..., -2] - best.values[..., -1]  # how safe the cut is
+        # NaN sorts first: without this a choice among scores that are no numbers would look like any other
+        self.margin(margin.masked_fill(best.values.isnan().any(-1), torch.nan))
         index = self.topk_idx(best.indices[..., : c.top_k])  # [B, T, top_k]
         weight = scores.gather(-1, index)
         weight = weight / (weight.sum(-1, keepdim=True) + 1e-20) * c.routed_scale

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from k3scope.app.lab.picture_difference import Pairs, minus
+from k3scope.app.lab.picture_difference import Pairs, captioned, minus
 from k3scope.app.lab.pooling import fit
 from k3scope.model.config import Config
 from k3scope.model.measure.picture import Picture
@@ -237,7 +237,7 @@ def draw_difference(run: Run, other: Run, slot: Slot, choice: Choice, selection:
     """The same, less that of another run. ValueError when the two cannot be set against each other."""
     pairs = Pairs.of(run, other)
     if choice.draw_pair is not None:
-        return fit(choice.draw_pair(run, other, pairs), slot.cells)
+        return fit(captioned(run.captioned(choice.draw_pair(run, other, pairs)), other), slot.cells)
     partner = Selection(
         selection.layer,
         selection.head,
@@ -245,7 +245,8 @@ def draw_difference(run: Run, other: Run, slot: Slot, choice: Choice, selection:
     )
     if not pairs.same and choice.draw is not None:
         raise ValueError(f"{choice.label}: there is no difference for prompts that are not the same.")
-    return fit(minus(picture(run, choice, selection), picture(other, choice, partner), pairs), slot.cells)
+    difference = minus(picture(run, choice, selection), picture(other, choice, partner), pairs)
+    return fit(captioned(difference, other), slot.cells)
 
 
 def picture(run: Run, choice: Choice, selection: Selection) -> Picture:
@@ -253,7 +254,7 @@ def picture(run: Run, choice: Choice, selection: Selection) -> Picture:
     if choice.draw_pair is not None:
         raise ValueError("Choose a run to compare with: this picture is of two.")
     if choice.draw is not None:
-        return choice.draw(run, selection)
+        return run.captioned(choice.draw(run, selection))
     needed = {name: getattr(selection, name) for name in choice.needs}
     return run.picture(choice.view, needed.get("layer"), needed.get("head"), choice.plot, needed.get("token"))
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from k3scope.model.measure.not_finite import sentence
 from k3scope.model.measure.picture import Picture
 from k3scope.model.measure.run_difference import aligned
 from k3scope.model.runs.run import Run
@@ -42,6 +43,13 @@ def minus(ours: Picture, theirs: Picture, pairs: Pairs) -> Picture:
     if ours.image.shape != theirs.image.shape:
         raise ValueError(f"{ours.title}: the two prompts are of different length, so the maps do not fit.")
     return ours.minus(theirs)
+
+
+def captioned(picture: Picture, baseline: Run) -> Picture:
+    """A difference, with where the first NaN or infinity of the run that is subtracted came from."""
+    if not picture.bad or baseline.first_bad is None:
+        return picture
+    return replace(picture, note=f"{picture.note} The other run: {sentence(baseline.first_bad)}".strip())
 
 
 def _only(picture: Picture, tokens: np.ndarray) -> Picture:

@@ -12,7 +12,8 @@ BINNED_SIDE = 128  # of square maps: a whole part of the side they may have been
 def fit(picture: Picture, cells: int) -> Picture:
     """At most so many cells, four bytes each (two when they count something): pooled when there are more.
 
-    A pooled cell is the largest value in it, by size when they are signed; NaN if one in it is.
+    A pooled cell is the largest value in it, by size when they are signed; NaN if one in it is, and infinite
+    where that is the worst in it.
     """
     image = picture.image
     if np.issubdtype(image.dtype, np.integer) and 0 <= image.min(initial=0) <= image.max(initial=0) < 2**16:
@@ -27,7 +28,8 @@ def fit(picture: Picture, cells: int) -> Picture:
     all_absent = _pool(np.logical_and, absent, rows, columns)
     pooled = _largest(np.where(absent, 0, image), picture.meaning == "signed", rows, columns)
     if not np.issubdtype(image.dtype, np.integer):
-        bad = _pool(np.logical_or, np.isnan(image) & ~absent, rows, columns)
+        unseen = np.isnan(image) | (np.isneginf(image) & (picture.meaning != "signed"))
+        bad = _pool(np.logical_or, unseen & ~absent, rows, columns)
         pooled = np.where(bad, np.nan, pooled).astype(np.float32)
     pooled_absent = all_absent if picture.absent is not None else None
     return replace(picture, image=pooled, absent=pooled_absent, span=picture.numbers, note=note)
@@ -48,7 +50,7 @@ def _bounds(length: int, limit: int) -> np.ndarray:
 
 
 def _largest(image: np.ndarray, signed: bool, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    image = image if not np.issubdtype(image.dtype, np.floating) else np.nan_to_num(image, nan=0.0)
+    image = np.where(np.isnan(image), 0, image)
     high = _pool(np.maximum, image, rows, columns)
     if not signed:
         return high

@@ -55,7 +55,7 @@ class ComparedRuns(Attachments):
         self._after(found, repeat)
 
     def _repeat_baseline(self, result: RunResult, spec: RunSpec) -> None:
-        if spec == result.spec:
+        if spec.id in result.ids:
             self.baseline = None
             return
         repeated = self.runner.repeat(spec, self.requester)
@@ -65,8 +65,12 @@ class ComparedRuns(Attachments):
                 return
             if error := repeated.exception():
                 self.problem = run_status.failure(error, "run to compare with")
-            else:
-                self.baseline = repeated.result()
+                return
+            baseline = repeated.result()
+            self.baseline = baseline
+            if not baseline.of_weights(spec.weights):
+                ours = baseline.spec.weights
+                self.problem = run_status.OTHER_BASELINE.format(theirs=spec.weights, ours=ours)
 
         self._after(repeated, show)
 

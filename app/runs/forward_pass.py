@@ -25,15 +25,19 @@ from k3scope.model.tokenizers.tokenizer import Tokenizer
 from k3scope.model.tracing import Trace, trace
 from k3scope.model.vision.preprocess import ImageSource, prepare
 
+FORMER_DIGITS = 12  # of the hash of the tensors alone, in older links and runs
+
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model that runs, its tokenizer, and which of its parts are untrained."""
+    """A model that runs, its tokenizer, which of its parts are untrained, and the hashes that it goes by."""
 
     model: KimiK3
     tokenizer: Tokenizer
     random_weights: bool
     random_tower: bool
+    weights: str = ""  # its hash, in links and ids
+    former_weights: str = ""  # the hash of its tensors alone, in older ones
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,7 @@ def forward(
         images=image_readings(observed.trace, images, [p.size for p in pictures], config) if images else (),
         random_tower=loaded.random_tower,
         step_error=step_error(observed.trace, inputs.continued),
+        former_weights=loaded.former_weights,
     )
     return result, _full_run(loaded, spec, observed.trace, tokens, measured)
 
@@ -138,6 +143,11 @@ def patch_sources(
             raise ValueError(f"the run {name} to patch from is not known here")
         if spec.images:
             raise ValueError(f"the run {name} has images; patching takes runs of text alone")
+        if loaded.weights and spec.weights not in (loaded.weights, loaded.former_weights):
+            raise ValueError(
+                f"the run {name} to patch from was made with another model "
+                f"({spec.model} {spec.weights}; here {loaded.weights})"
+            )
         own = edits(config, loads(spec.interventions))
         tokens = torch.tensor(ids(spec))
         passed = trace(loaded.model, tokens, points, own, on_point)
@@ -146,10 +156,15 @@ def patch_sources(
     return sources
 
 
-def weights_hash(model: KimiK3) -> str:
-    """Twelve hex digits that stand for all numbers of a model."""
+def tensors_hash(model: KimiK3) -> str:
+    """64 hex digits that stand for all tensors of a model, and not for its config."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
-    return digest.hexdigest()[:12]
+    return digest.hexdigest()
+
+
+def weights_hash(model: KimiK3) -> str:
+    """12 hex digits for all tensors of a model: what links and runs carried before `model_hash`."""
+    return tensors_hash(model)[:FORMER_DIGITS]

@@ -32,7 +32,7 @@ def shows(result: RunResult | None, state: State, prompt: str) -> bool:
     """Whether the result on show, after this prompt, is what the state asks for."""
     return (
         result is not None
-        and state.run_id == result.id
+        and state.run_id in result.ids
         and state.interventions == result.spec.interventions
         and tuple(state.generated_ids) in ((), result.spec.generated_ids)
         and state.prompt in (None, prompt)
@@ -42,7 +42,7 @@ def shows(result: RunResult | None, state: State, prompt: str) -> bool:
 def other_weights(result: RunResult, state: State, stored: RunSpec | None) -> str:
     """The weights that a link was made with, "" when they are those of the result or not known."""
     theirs = state.weights or (stored.weights if stored else "")
-    return theirs if theirs != result.spec.weights else ""
+    return "" if result.of_weights(theirs) else theirs
 
 
 def problem_of(result: RunResult, state: State, stored: RunSpec | None, linked: bool) -> str:
@@ -52,9 +52,9 @@ def problem_of(result: RunResult, state: State, stored: RunSpec | None, linked: 
     """
     if linked and (theirs := other_weights(result, state, stored)):
         return run_status.OTHER_WEIGHTS.format(theirs=theirs, ours=result.spec.weights)
-    same_weights = linked and state.weights == result.spec.weights
+    same_weights = linked and result.of_weights(state.weights)
     # an id is made of all that a run is: with the same weights, something besides the prompt is missing
-    if same_weights and stored is None and state.run_id:
+    if same_weights and stored is None and state.run_id and state.run_id not in result.ids:
         return run_status.PROMPT_ALONE
     bad = result.readings.first_bad
     return run_status.NOT_FINITE.format(point=bad) if bad else run_status.not_kept(result)

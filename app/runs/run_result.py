@@ -1,6 +1,6 @@
 """What a run shows: tokens, likely next tokens, readings and how it was made; about 1 MB at most."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.model import Config
@@ -25,6 +25,7 @@ class RunResult:
     images: tuple[ImageReading, ...] = ()
     random_tower: bool = False  # the same of what it sees in images
     step_error: float | None = None  # largest difference of a logit: token by token and all at once
+    former_weights: str = ""  # hash of the tensors alone, which older links and runs carry
     not_kept: str = ""  # why the store does not have it: "the disk is full"; empty when it has
 
     @property
@@ -35,6 +36,18 @@ class RunResult:
     @property
     def id(self) -> str:
         return self.spec.id
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Its id, and the one that it has in older links and stores."""
+        former = [replace(self.spec, weights=self.former_weights).id] if self.former_weights else []
+        return self.id, *former
+
+    def of_weights(self, weights: str) -> bool:
+        """Whether this hash is the model's. One of the tensors alone is, where they are the same: what config
+        they ran with is not known.
+        """
+        return weights in (self.spec.weights, self.former_weights or self.spec.weights)
 
     @property
     def interventions(self) -> tuple[Intervention, ...]:

@@ -261,8 +261,12 @@ class RunSession(ComparedRuns):
         # a link is completed and never corrected: a change of what it says would be a step that traps Back
         if not self._linked:
             state.param.update(**run_link.link_values(spec, state.baseline), pending={})
-        elif not differs and state.run_id in ("", result.id):
-            state.param.update(run_model=spec.model, weights=spec.weights, run_id=result.id)
+        elif not differs and state.run_id in ("", *result.ids):
+            state.param.update(
+                run_model=spec.model,
+                weights=state.weights or spec.weights,
+                run_id=state.run_id or result.id,
+            )
 
     def _set_idle(self, text: str = "", problem: str = "") -> None:
         if not text and self.result is not None:

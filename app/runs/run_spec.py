@@ -12,7 +12,9 @@ OPTIONAL = ("images", "interventions", "generated_ids")  # left out when empty: 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """All that a run depends on. `weights` is the short hash of the weights."""
+    """All that a run depends on. `weights` is the short hash of the model: of its weights, config and
+    tokenizer, or in older runs of its weights alone.
+    """
 
     model: str
     weights: str

@@ -17,7 +17,14 @@ PROMPT_ALONE = (
 OTHER_MODEL = (
     "This link was made with {model}, which does not run here{why}. Press Run to use {ours} instead."
 )
-OTHER_WEIGHTS = "This link was made with other weights ({theirs}; here {ours}): the numbers can differ."
+OTHER_WEIGHTS = (
+    "This link was made with another model of that name ({theirs}; here {ours}): weights, config or "
+    "tokenizer differ, and so can the numbers."
+)
+OTHER_BASELINE = (
+    "The run to compare with was made with another model of that name ({theirs}; here {ours}): it is shown "
+    "as this one runs it."
+)
 UNKNOWN_BASELINE = "The run {run} to compare with is not known here; run it again, or choose another."
 NOT_FINITE = "NaN or infinity first appeared in {point}: what follows from it means nothing."
 LOST_IMAGES = (

@@ -10,11 +10,13 @@ from k3scope.app.models import without_path
 from k3scope.app.pool.pool import READING, submit
 from k3scope.app.runs import reading
 from k3scope.app.runs.continuation import Continuation
-from k3scope.app.runs.forward_pass import LoadedModel, weights_hash
+from k3scope.app.runs.forward_pass import LoadedModel
 from k3scope.app.runs.job import Job
+from k3scope.app.runs.model_hash import hashed
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.app.runs.uploads import Upload
-from k3scope.model import KimiK3, config_of, load
+from k3scope.model import config_of, load
+from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.interventions import sites
 from k3scope.model.interventions.intervention import Intervention, dumps, loads
 from k3scope.model.presets import PRESETS, TRAINED
@@ -29,21 +31,24 @@ class RunnableModel:
     def __init__(self, name: str, source: str):
         self.name, self.source = name, source
         self.config = config_of(source)
-        self.tokenizer = reading.tokenizer(source, self.config.vocab)
+        self.tokenizer = tokenizer_of(source, self.config.vocab)
+        self._tokenizer_source = source, self.config.vocab, self.tokenizer.digest
         self.random_weights = source in PRESETS
         self.random_tower = source in PRESETS or source in TRAINED  # ours have only read text
-        self.weights = ""  # short hash, once they are loaded
-        self._model: KimiK3 | None = None
+        self.weights = ""  # short hash of the model, once it is loaded
+        self._loaded: LoadedModel | None = None
 
     def load(self) -> LoadedModel:
         """The model itself, loaded once; only the thread that runs it may ask."""
-        if self._model is None:
+        if self._loaded is None:
             try:
-                self._model = load(self.source, torch.float32)
+                model = load(self.source, torch.float32)
             except ValueError as error:
                 raise ValueError(without_path(self.source, str(error))) from None
-            self.weights = weights_hash(self._model)
-        return LoadedModel(self._model, self.tokenizer, self.random_weights, self.random_tower)
+            loaded = LoadedModel(model, self.tokenizer, self.random_weights, self.random_tower)
+            self._loaded = hashed(loaded)
+            self.weights = self._loaded.weights
+        return self._loaded
 
     def read(self, job: Job, visitor: int = 0) -> Future:
         """The ids of a job's images and prompt, on their way. Refused when too many prompts wait."""
@@ -52,8 +57,7 @@ class RunnableModel:
             READING,
             "The prompt",
             reading.prompt_ids,
-            self.source,
-            self.config.vocab,
+            self._tokenizer_source,
             before,
             job.prompt,
             visitor=visitor,
@@ -61,7 +65,7 @@ class RunnableModel:
 
     def text_before(self, ids: Sequence[int], visitor: int = 0) -> Future:
         """The text that ends with these ids and the ids that no text ends with, on their way."""
-        arguments = reading.text_before, self.source, self.config.vocab, list(ids)
+        arguments = reading.text_before, self._tokenizer_source, list(ids)
         return submit(READING, "The prompt", *arguments, visitor=visitor)
 
     def encode(self, prompt: str) -> list[int]:

@@ -55,7 +55,7 @@ class _Frame:
         self.under = max((_width(text) for _, text in labels), default=0) if self.upright else 12
         self.top, self.right = HEAD, self.left + self.w
         self.bottom = self.top + self.h
-        self.note = _lines(picture.note, int((self.w + self.left + 60) / (SMALL * 0.55)))
+        self.note = _lines(picture.caption, int((self.w + self.left + 60) / (SMALL * 0.55)))
         self.width = max(self.right + 96, 32 + _width(picture.title, TEXT + 2), 32 + _width(picture.source))
         self.height = self.bottom + self.under + FOOT + 14 * len(self.note)
 
@@ -102,23 +102,34 @@ def _columns(picture: Picture, frame: _Frame, c: dict):
 
 
 def _scale(picture: Picture, frame: _Frame, c: dict, dark: bool):
-    """The colour map with its ends and its middle; and the colour of NaN, if there is any."""
-    low, high = picture.range
+    """The colour map with its ends and its middle, if there are numbers; and the colour of what is none."""
     x, h = frame.right + 14, max(50.0, min(frame.h, 160.0))
+    yield _text(frame.right + 4, frame.top - 8, picture.value, c["muted"], anchor="end")
+    if picture.has_scale:
+        yield from _ramp(picture, x, frame.top, h, c, dark)
+    if picture.bad:
+        y = frame.top + (h + 12 if picture.has_scale else 0)
+        yield f'<rect x="{x:g}" y="{y:g}" width="10" height="10" fill="{NAN[dark]}"/>'
+        yield _text(x + 15, y + 9, _bad_name(picture), c["fg"])
+
+
+def _bad_name(picture: Picture) -> str:
+    """What the values are that are not finite."""
+    bad = picture.measured[~np.isfinite(picture.measured)]
+    return "not a number" if np.isnan(bad).all() else "not finite" if np.isnan(bad).any() else "infinite"
+
+
+def _ramp(picture: Picture, x: float, top: float, h: float, c: dict, dark: bool):
+    low, high = picture.range
     column = np.linspace(1, 0, 64)[:, None]
     strip = base64.b64encode(png(shade(column, (0, 1), picture.meaning, dark))).decode()
     yield (
-        f'<image x="{x:g}" y="{frame.top:g}" width="10" height="{h:g}" preserveAspectRatio="none" '
+        f'<image x="{x:g}" y="{top:g}" width="10" height="{h:g}" preserveAspectRatio="none" '
         f'href="data:image/png;base64,{strip}"/>'
     )
     middle = (low * high) ** 0.5 if picture.log else (low + high) / 2
     for share, number in ((0, high), (0.5, middle), (1, low)):
-        yield _text(x + 15, frame.top + share * (h - 8) + 8, f"{number:.3g}", c["muted"])
-    yield _text(frame.right + 4, frame.top - 8, picture.value, c["muted"], anchor="end")
-    if np.isnan(picture.measured).any():
-        y = frame.top + h + 12
-        yield f'<rect x="{x:g}" y="{y:g}" width="10" height="10" fill="{NAN[dark]}"/>'
-        yield _text(x + 15, y + 9, "NaN", c["fg"])
+        yield _text(x + 15, top + share * (h - 8) + 8, f"{number:.3g}", c["muted"])
 
 
 def _note(picture: Picture, frame: _Frame, c: dict):

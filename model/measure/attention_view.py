@@ -3,7 +3,7 @@
 import numpy as np
 
 from k3scope.model.measure import attention, binning
-from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.picture import Picture, Tiles, label
 from k3scope.model.measure.run_view import (
     RunView,
     layer_names,
@@ -51,7 +51,8 @@ class AttentionView(RunView):
             layers = require_layers(self.layers, "Entropy of attention")
             image = np.stack([_mean(self.heads(n).entropy) for n in layers])
             note = "Mean over the tokens after the first. 0: one token is read; large: many alike."
-            more = {"rows": layer_names(self.run.config, layers), "note": note}
+            more = {"rows": layer_names(self.run.config, layers), "note": note, "empty": "nothing to choose"}
+            more["absent"] = np.full(image.shape, self.run.length == 1)
             return self.make_picture("Entropy of attention", image, "layer", "MLA head", "nats", **more)
         if head is not None:
             image, note = (
@@ -78,10 +79,17 @@ class AttentionView(RunView):
             "absent": absent != 0,  # NaN between the maps: absent too
             "marks": marks,
             "note": note,
+            "tiles": Tiles(across, len(tiles), side, self._tile_names(side)),
         }
         return self.make_picture(
             f"Attention of layer {layer}, all heads", image, "heads", "heads", "weight", **more
         )
+
+    def _tile_names(self, side: int) -> list[str]:
+        """The tokens that each row and column of a map stands for."""
+        texts, last = self.run.token_texts, self.run.length - 1
+        numbered = [f"{i}  {text}" for i, text in enumerate(texts)]
+        return [label(numbered, i, (0, last), side, 0) for i in range(side)]
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
         layers = self.layers if layer is None else [self._own(layer)]

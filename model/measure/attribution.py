@@ -9,7 +9,7 @@ from torch import Tensor
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.measure.depth import OUTPUT
 from k3scope.model.measure.hook_points import array, in_layer, layers_with
-from k3scope.model.measure.logit_lens import embedding
+from k3scope.model.measure.logit_lens import embedding, likeliest
 from k3scope.model.tracing import Trace
 
 _MIXED = "language_model.model.output_attn_res"
@@ -44,10 +44,11 @@ def attribution(model: KimiK3, trace: Trace, targets: Tensor | None = None) -> A
     The LM head reads norm(sum_i alpha_i v_i), and every v_i is a plain sum of sublayer outputs. With the
     weights alpha and the norm's RMS held at their values the logit is linear in those outputs: each gives
     alpha (of its block) * output . (norm weight * LM head row) / RMS. What a sublayer changes in later layers
-    is counted there. `targets` [T]; default: the likeliest tokens.
+    is counted there. `targets` [T]; default: the likeliest tokens, and where there is none -1 and NaN.
     """
     logits = trace.logits[0].double()
-    targets = logits.argmax(-1) if targets is None else targets.to(logits.device)
+    targets = likeliest(logits) if targets is None else targets.to(logits.device)
+    unknown, targets = targets < 0, targets.clamp_min(0)
     text, head = model.language_model.model, model.language_model.lm_head
     mixed = _mixed(trace)
     rms = (mixed.square().mean(-1, keepdim=True) + text.norm.eps).sqrt()
@@ -55,7 +56,9 @@ def attribution(model: KimiK3, trace: Trace, targets: Tensor | None = None) -> A
     names, layers, outputs = zip(*_outputs(trace, model.config), strict=True)
     share = _shares(trace, model.config, layers)  # [names, T]
     parts = torch.stack([(x[0].double() * direction).sum(-1) for x in outputs]) * share
-    logit = logits.gather(-1, targets[:, None])[:, 0]
+    parts = parts.masked_fill(unknown, torch.nan)
+    logit = logits.gather(-1, targets[:, None])[:, 0].masked_fill(unknown, torch.nan)
+    targets = targets.masked_fill(unknown, -1)
     numpy = lambda x: x.cpu().numpy()  # noqa: E731
     return Attribution(names, layers, array(targets), numpy(parts), numpy(logit - parts.sum(0)), numpy(logit))
 

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from k3scope.model.measure.hook_points import array, layers_with
@@ -38,7 +39,7 @@ def half_life_of_channels(trace: Trace, layer: int) -> np.ndarray:
 
 def retention(trace: Trace, layer: int) -> np.ndarray:
     """Share of the memory that each token lets stand, mean over key channels: [T, kda_heads], in (0, 1)."""
-    return array(trace.layer(layer, "self_attn.decay")[0].exp().mean(-1))
+    return array(_decay(trace, layer).exp().mean(-1))
 
 
 def write_strength(trace: Trace, layer: int) -> np.ndarray:
@@ -52,5 +53,10 @@ def gate(trace: Trace, layer: int) -> np.ndarray:
 
 
 def _half_life(trace: Trace, layer: int) -> Tensor:
-    decay = trace.layer(layer, "self_attn.decay")[0]  # [T, kda_heads, kda_head_dim], log-space, < 0
-    return math.log(2) / -decay.clamp(max=-1e-12)
+    return math.log(2) / -_decay(trace, layer).clamp(max=-1e-12)
+
+
+def _decay(trace: Trace, layer: int) -> Tensor:
+    """[T, kda_heads, kda_head_dim], log-space, < 0; NaN where it is infinite."""
+    decay = trace.layer(layer, "self_attn.decay")[0]
+    return decay.masked_fill(decay.isinf(), torch.nan)

@@ -19,11 +19,14 @@ EMBEDDING = -1  # "layer" of the logit lens before any layer
 
 @dataclass(frozen=True)
 class TokenPredictions:
-    """How each token followed from those before it. Nothing predicts token 0: NaN, and rank -1."""
+    """How each token followed from those before it. Nothing predicts token 0: NaN, and rank -1.
+
+    Where the logits are not finite it is the same: no token is likelier than another.
+    """
 
     prob: np.ndarray  # [T]
     loss: np.ndarray  # [T], nats
-    rank: np.ndarray  # [T], 0 when it was the likeliest; -1 also where the logits are not finite
+    rank: np.ndarray  # [T], 0 when it was the likeliest
 
     @property
     def mean_loss(self) -> float:
@@ -35,13 +38,14 @@ class TokenPredictions:
 class LogitLens:
     """What every position would predict if the model ended early. Row -1 of `layers` is the embedding.
 
-    `targets` [T] are the tokens that are scored: the next ones, and at the end the likeliest next one.
+    `targets` [T] are the tokens that are scored: the next ones, and at the end the likeliest next one. Where
+    logits are not finite there is none: -1 as target, rank and token, NaN as probability.
     """
 
     layers: tuple[int, ...]
     targets: np.ndarray  # [T]
     prob: np.ndarray  # [rows, T], of the target
-    rank: np.ndarray  # [rows, T], -1 where the logits are not finite
+    rank: np.ndarray  # [rows, T]
     top_ids: np.ndarray  # [rows, T], likeliest token
     top_prob: np.ndarray  # [rows, T]
 
@@ -52,15 +56,27 @@ def points(config, layer: int) -> list[str]:
 
 
 def top_next(logits: Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and probabilities of the `k` likeliest tokens after the last position; logits [B, T, vocab]."""
+    """Ids and probabilities of the `k` likeliest tokens after the last position; logits [B, T, vocab].
+
+    None where those logits are not finite.
+    """
     ids, probs = candidates(logits[:1, -1:], k)
-    return ids[0], probs[0]
+    there = ids[0] >= 0
+    return ids[0][there], probs[0][there]
 
 
 def candidates(logits: Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and probabilities [T, k] of the `k` likeliest tokens after every position; logits [B, T, vocab]."""
-    best = [rows.softmax(-1).topk(min(k, rows.shape[-1])) for rows in _doubles(logits[0])]
-    return array(torch.cat([b.indices for b in best])), array(torch.cat([b.values for b in best]))
+    """Ids and probabilities [T, k] of the `k` likeliest tokens after every position; logits [B, T, vocab].
+
+    -1 and NaN at positions whose logits are not finite.
+    """
+    ids, probs = [], []
+    for rows in _doubles(logits[0]):
+        best = rows.softmax(-1).topk(min(k, rows.shape[-1]))
+        bad = ~_finite(rows)[:, None]
+        ids.append(best.indices.masked_fill(bad, -1))
+        probs.append(best.values.masked_fill(bad, torch.nan))
+    return array(torch.cat(ids)), array(torch.cat(probs))
 
 
 def token_predictions(trace: Trace) -> TokenPredictions:
@@ -71,13 +87,12 @@ def token_predictions(trace: Trace) -> TokenPredictions:
 
 
 def scored(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probability (float64) and rank of each target [T]; logits [T, vocab]. Rank -1: not finite."""
+    """Log-probability (float64) and rank of each target [T]; logits [T, vocab]. NaN and -1: not finite."""
     logs, ranks = [logits.new_empty(0, dtype=torch.float64)], [targets.new_empty(0)]
     for rows, target in zip(_doubles(logits), targets.split(_ROWS), strict=True):
-        own = rows.gather(-1, target[:, None])
-        logs.append((own - rows.logsumexp(-1, keepdim=True))[:, 0])
-        rank = (rows > own).sum(-1)
-        ranks.append(rank.masked_fill(~rows.isfinite().all(-1), -1))
+        own, bad = rows.gather(-1, target[:, None]), ~_finite(rows)
+        logs.append((own - rows.logsumexp(-1, keepdim=True))[:, 0].masked_fill(bad, torch.nan))
+        ranks.append((rows > own).sum(-1).masked_fill(bad, -1))
     return torch.cat(logs), torch.cat(ranks)
 
 
@@ -85,11 +100,16 @@ def scored(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 def logit_lens(model: KimiK3, trace: Trace, targets: Tensor | None = None) -> LogitLens:
     """The logit lens: `logits_after` every layer, reduced to the target and the likeliest token."""
     if targets is None:
-        targets = torch.cat([trace.ids[0, 1:], trace.logits[0, -1:].argmax(-1)])
+        targets = torch.cat([trace.ids[0, 1:], likeliest(trace.logits[0, -1:])])
     layers = (EMBEDDING, *layers_with(trace, "prefix_sum"))
     rows = [_row(logits_after(model, trace, layer), targets) for layer in layers]
     prob, rank, top_ids, top_prob = (np.stack(column) for column in zip(*rows, strict=True))
     return LogitLens(layers, array(targets), prob, rank, top_ids, top_prob)
+
+
+def likeliest(logits: Tensor) -> Tensor:
+    """Id of the likeliest token [T], logits [T, vocab]; -1 where they are not finite."""
+    return logits.argmax(-1).masked_fill(~_finite(logits), -1)
 
 
 @torch.no_grad()
@@ -119,10 +139,18 @@ def embedding(trace: Trace) -> Tensor:
 def _row(logits: Tensor, targets: Tensor) -> tuple[np.ndarray, ...]:
     """Of one layer, in the precision of the logits: probability and rank of the target, likeliest token."""
     logits = widen(logits)
-    own, (top, best) = logits.gather(-1, targets[:, None])[:, 0], logits.max(-1)
+    bad, known = ~_finite(logits), targets >= 0
+    own, (top, best) = logits.gather(-1, targets.clamp_min(0)[:, None])[:, 0], logits.max(-1)
     total = logits.logsumexp(-1)
-    rank = (logits > own[:, None]).sum(-1).masked_fill(~total.isfinite(), -1)
-    return array((own - total).exp()), array(rank), array(best), array((top - total).exp())
+    rank = (logits > own[:, None]).sum(-1).masked_fill(bad | ~known, -1)
+    prob = (own - total).exp().masked_fill(bad | ~known, torch.nan)
+    top_prob = (top - total).exp().masked_fill(bad, torch.nan)
+    return array(prob), array(rank), array(best.masked_fill(bad, -1)), array(top_prob)
+
+
+def _finite(logits: Tensor) -> Tensor:
+    """Whether every logit of a row is a number: [T]."""
+    return logits.isfinite().all(-1)
 
 
 def _doubles(logits: Tensor):

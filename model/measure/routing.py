@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from k3scope.model.measure.hook_points import array, layers_with
 from k3scope.model.tracing import Trace
@@ -15,31 +16,43 @@ _GATE = _MOE + "gate."
 
 @dataclass(frozen=True)
 class Routing:
-    """The choice of one layer for the first sequence: best expert first."""
+    """The choice of one layer for the first sequence: best expert first.
+
+    A token whose scores are not finite chose nothing: index -1, NaN as weight and margin.
+    """
 
     layer: int
     index: np.ndarray  # [T, top_k]
     weight: np.ndarray  # [T, top_k]
     margin: np.ndarray  # [T], distance from the last chosen to the first refused score
 
+    @property
+    def bad(self) -> np.ndarray:
+        """Tokens without a choice, since their scores are not finite: [T] bool."""
+        return self.index[:, 0] < 0
+
     def counts(self, experts: int) -> np.ndarray:
-        """Tokens per expert; sums to T * top_k."""
-        return np.bincount(self.index.ravel(), minlength=experts)
+        """Tokens per expert; sums to T * top_k, less the tokens without a choice."""
+        return np.bincount(self.index[~self.bad].ravel(), minlength=experts)
 
     def load(self, experts: int) -> np.ndarray:
         """Summed weight per expert."""
-        return np.bincount(self.index.ravel(), self.weight.ravel(), minlength=experts)
+        chose = ~self.bad
+        return np.bincount(self.index[chose].ravel(), self.weight[chose].ravel(), minlength=experts)
 
     def lanes(self, experts: int) -> np.ndarray:
         """Weight of every expert for every token [T, experts], 0 where it was not chosen."""
-        image = np.zeros((len(self.index), experts), dtype=np.float32)
-        np.put_along_axis(image, self.index.astype(np.int64), self.weight, -1)
+        image, chose = np.zeros((len(self.index), experts), dtype=np.float32), ~self.bad
+        image[~chose] = np.nan
+        rows = image[chose]
+        np.put_along_axis(rows, self.index[chose].astype(np.int64), self.weight[chose], -1)
+        image[chose] = rows
         return image
 
 
 @dataclass(frozen=True)
 class Balance:
-    """How evenly one layer used its experts."""
+    """How evenly one layer used its experts; NaN where no token chose any."""
 
     target: float  # tokens per expert if all were used alike
     counts: np.ndarray  # [experts]
@@ -50,7 +63,8 @@ class Balance:
     @property
     def load(self) -> np.ndarray:
         """Of each expert, relative to the target: 0 is even, -1 no token."""
-        return (self.counts / self.target - 1).astype(np.float32)
+        with np.errstate(invalid="ignore"):
+            return (self.counts / self.target - 1).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -69,7 +83,10 @@ class Output:
 
 @dataclass(frozen=True)
 class BiasEffect:
-    """The choice as it is against the best scores alone. Nothing differs where the bias is zero."""
+    """The choice as it is against the best scores alone. Nothing differs where the bias is zero.
+
+    Tokens whose scores are not finite have no choice: -1, and NaN as `changed`.
+    """
 
     without: np.ndarray  # [T, top_k], the experts with the best scores
     changed: np.ndarray  # [T], choices that are others without the bias
@@ -93,11 +110,22 @@ def moe_layers(trace: Trace) -> list[int]:
 def routing_of(trace: Trace, layer: int) -> Routing:
     """Choice, weights and margins of a layer that has experts."""
     index, weight, margin = (trace.layer(layer, _GATE + p)[0] for p in ("topk_idx", "topk_weight", "margin"))
-    return Routing(layer, array(index.to(torch.int16)), array(weight), array(margin))
+    bad = _bad(trace, layer)
+    index = index.masked_fill(bad[:, None], -1).to(torch.int16)
+    weight, margin = weight.masked_fill(bad[:, None], torch.nan), margin.masked_fill(bad, torch.nan)
+    return Routing(layer, array(index), array(weight), array(margin))
+
+
+def _bad(trace: Trace, layer: int) -> Tensor:
+    """Whether the choice of a token rests on what is no number: [T]."""
+    points = [trace.layer(layer, _GATE + p)[0] for p in ("scores", "topk_weight", "margin")]
+    return ~torch.stack([p.isfinite().reshape(len(p), -1).all(-1) for p in points]).all(0)
 
 
 def routing_counts(trace: Trace) -> np.ndarray:
-    """Tokens per expert in every MoE layer [MoE layers, experts]; each row sums to T * top_k."""
+    """Tokens per expert in every MoE layer [MoE layers, experts]; each row sums to T * top_k, less the tokens
+    without a choice.
+    """
     layers = moe_layers(trace)
     if not layers:
         return np.zeros((0, 0), dtype=np.int64)
@@ -113,6 +141,8 @@ def experts_of(trace: Trace, layer: int) -> int:
 def balance(counts: np.ndarray) -> Balance:
     """From the tokens per expert [experts] of one layer."""
     total = counts.sum()
+    if not total:
+        return Balance(np.nan, counts, np.zeros(0, dtype=np.int64), np.nan, np.nan)
     target = total / len(counts)
     share = counts[counts > 0] / total
     entropy = float(-(share * np.log(share)).sum())
@@ -141,13 +171,14 @@ def output_of(trace: Trace, layer: int) -> Output:
 def bias_effect(trace: Trace, layer: int) -> BiasEffect:
     """What the correction bias changed in the choice; forced routes count as changed too."""
     scores, index = trace.layer(layer, _GATE + "scores")[0], trace.layer(layer, _GATE + "topk_idx")[0]
-    plain = scores.topk(index.shape[-1], -1).indices
-    common = (index[:, :, None] == plain[:, None, :]).any(-1)
-    back = (plain[:, :, None] == index[:, None, :]).any(-1)
+    plain, bad = scores.topk(index.shape[-1], -1).indices, _bad(trace, layer)
+    common = (index[:, :, None] == plain[:, None, :]).any(-1) | bad[:, None]
+    back = (plain[:, :, None] == index[:, None, :]).any(-1) | bad[:, None]
     tokens = lambda chosen: torch.bincount(chosen, minlength=scores.shape[-1])  # noqa: E731
+    changed = (~common).sum(-1)
     return BiasEffect(
-        array(plain.to(torch.int16)),
-        array((~common).sum(-1)),
+        array(plain.masked_fill(bad[:, None], -1).to(torch.int16)),
+        array(changed.float().masked_fill(bad, torch.nan) if bad.any() else changed),
         array(tokens(index[~common])),
         array(tokens(plain[~back])),
     )

@@ -12,8 +12,10 @@ def of_runs(ours: Routing, theirs: Routing) -> np.ndarray:
 
 
 def of_choices(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Share of common experts, row by row: both [N, top_k]."""
-    return (ours[:, :, None] == theirs[:, None, :]).any(-1).mean(-1, dtype=np.float32)
+    """Share of common experts, row by row: both [N, top_k]; NaN where a row has no choice (-1)."""
+    share = (ours[:, :, None] == theirs[:, None, :]).any(-1).mean(-1, dtype=np.float32)
+    share[(ours < 0).any(-1) | (theirs < 0).any(-1)] = np.nan
+    return share
 
 
 def of_prompts(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
@@ -21,7 +23,8 @@ def of_prompts(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
     Both are counts [MoE layers, experts]; the prompts may differ in length.
     """
-    a, b = (counts / counts.sum(-1, keepdims=True) for counts in (ours, theirs))
+    with np.errstate(invalid="ignore"):
+        a, b = (counts / counts.sum(-1, keepdims=True) for counts in (ours, theirs))
     return np.minimum(a, b).sum(-1)
 
 
@@ -30,7 +33,8 @@ def of_layers(layers: list[Routing], experts: int) -> np.ndarray:
 
     Expert 5 of one layer has nothing to do with expert 5 of another, so indices are not compared. Instead:
     the correlation, over all pairs of different tokens, of how many experts the two tokens have in common in
-    one layer and in the other. NaN where a layer gives every pair the same number.
+    one layer and in the other. NaN where a layer gives every pair the same number, or has tokens whose scores
+    are not finite.
     """
     chosen = [_chosen(r, experts) for r in layers]
     tokens = len(chosen[0])
@@ -44,11 +48,13 @@ def of_layers(layers: list[Routing], experts: int) -> np.ndarray:
         spread = np.sqrt(np.clip(np.diag(covariance), 0, None))
         correlation = covariance / np.outer(spread, spread)
     correlation[~np.isfinite(correlation)] = np.nan
+    bad = [r.bad.any() for r in layers]
+    correlation[bad], correlation[:, bad] = np.nan, np.nan
     return correlation
 
 
 def _chosen(routing: Routing, experts: int) -> np.ndarray:
     """1 where a token chose an expert: [T, experts]."""
     one = np.zeros((len(routing.index), experts))
-    np.put_along_axis(one, routing.index.astype(np.int64), 1.0, -1)
+    np.put_along_axis(one, np.maximum(routing.index, 0).astype(np.int64), 1.0, -1)
     return one

@@ -46,15 +46,27 @@ class RoutingView(RunView):
         if layer is not None:
             note = (
                 f"Weights of the {c.top_k} chosen experts of each token; a column sums to {c.routed_scale:g}."
+                + self._without([layer])
             )
             title, image = f"Experts of each token, layer {layer}", self.of(layer).lanes(c.experts).T
             lanes = {"columns": self.run.token_texts, "meaning": "share", "note": note}
             return self.make_picture(title, image, "expert", "token", "weight", **lanes)
         layers = require_layers(self.layers, "Tokens per expert")
         note = f"Every row sums to {tokens:,} tokens x {c.top_k} = {tokens * c.top_k:,} choices."
+        note += self._without(layers)
         ends = (0, len(layers) - 1, 0, c.experts - 1)
         names = {"rows": layer_names(c, layers), "span": ends, "note": note}
-        return self.make_picture("Tokens per expert", self.counts, "layer", "expert", "tokens", **names)
+        counts, chose = self.counts, [not self.of(n).bad.all() for n in layers]
+        # a layer in which nothing was chosen has no count, and 0 would be one
+        image = counts if all(chose) else np.where(np.array(chose)[:, None], counts, np.nan)
+        return self.make_picture("Tokens per expert", image, "layer", "expert", "tokens", **names)
+
+    def _without(self, layers: list[int]) -> str:
+        """Which tokens no expert was chosen for, as a sentence with a space before it; empty for none."""
+        bad = {n: int(self.of(n).bad.sum()) for n in layers}
+        listed = [f"layer {n}: {count:,}" for n, count in bad.items() if count]
+        shown = ", ".join(listed[:4]) + (f" and {len(listed) - 4} more layers" if len(listed) > 4 else "")
+        return f" Tokens whose scores are not finite are not counted: {shown}." if listed else ""
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
         layers = self.layers if layer is None else [require_layer(layer, self.layers, "experts")]

@@ -15,11 +15,14 @@ from k3scope.model.tracing import Trace
 
 @dataclass(frozen=True)
 class RunDifference:
-    """Two runs at the positions `pairs`. Token statistics are of the next token, as the logits give it."""
+    """Two runs at the positions `pairs`. Token statistics are of the next token, as the logits give it.
+
+    NaN where either run has no number.
+    """
 
     pairs: np.ndarray  # [N, 2], positions in the first and in the second run
     kl: np.ndarray  # [N], nats: how much the second run's next-token distribution surprises the first
-    top_changed: np.ndarray  # [N], whether the likeliest next token is another
+    top_changed: np.ndarray  # [N], whether the likeliest next token is another; not known where `kl` is NaN
     logits: np.ndarray  # [N], largest change of a logit, after each row's mean is taken off
     loss: np.ndarray  # [N], change of the loss of the token itself; NaN where nothing predicted it
     layers: tuple[int, ...]
@@ -29,8 +32,8 @@ class RunDifference:
 
     @property
     def mean_loss(self) -> float:
-        """Mean change of the loss over the tokens that both runs predicted."""
-        measured = self.loss[~np.isnan(self.loss)]
+        """Mean change of the loss over the tokens that both runs predicted; NaN if one of these is."""
+        measured = self.loss[(self.pairs > 0).all(-1)]  # nothing predicts the first token
         return float(measured.mean()) if measured.size else float("nan")
 
 
@@ -51,13 +54,14 @@ def difference(ours: Trace, theirs: Trace, pairs: np.ndarray | None = None) -> R
     loss = [token_predictions(run).loss[at] for run, at in ((ours, a), (theirs, b))]
     delta = (second - second.mean(-1, keepdim=True)) - (first - first.mean(-1, keepdim=True))
     logs = first.log_softmax(-1), second.log_softmax(-1)
+    bad = ~(first.isfinite() & second.isfinite()).all(-1)
     shared = [n for n in layers_with(ours, "prefix_sum") if n in layers_with(theirs, "prefix_sum")]
     routed = [n for n in moe_layers(ours) if n in moe_layers(theirs)]
     return RunDifference(
         pairs,
-        kl=array((logs[0].exp() * (logs[0] - logs[1])).sum(-1).clamp_min(0)),
-        top_changed=array(first.argmax(-1) != second.argmax(-1)),
-        logits=array(delta.abs().amax(-1)),
+        kl=array((logs[0].exp() * (logs[0] - logs[1])).sum(-1).clamp_min(0).masked_fill(bad, torch.nan)),
+        top_changed=array((first.argmax(-1) != second.argmax(-1)) & ~bad),
+        logits=array(delta.abs().amax(-1).masked_fill(bad, torch.nan)),
         loss=loss[1] - loss[0],
         layers=tuple(shared),
         shift=np.stack([_shift(ours, theirs, n, a, b) for n in shared]),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from k3scope.model.measure import attention, depth, half_life, routing, routing_overlap
+from k3scope.model.measure.not_finite import number
 from k3scope.model.measure.picture import Picture
 from k3scope.model.measure.run_view import MeasuredTrace, layer_names, require_layer, require_layers
 from k3scope.model.measure.token_map import token_map
@@ -31,6 +32,7 @@ def _over_tokens(title: str, read: Callable, value: str, meaning: str = "share",
         if not first:
             more["absent"] = np.broadcast_to(np.arange(len(image)) == 0, image.T.shape)
             more["note"] = "The first token reads itself, whatever the head."
+            more["empty"] = "nothing to choose"
         return Picture(f"{title}, layer {selection.layer}", image.T, "head", "token", value, **more)
 
     return ("layer",), plot
@@ -77,7 +79,7 @@ def _changed(run: MeasuredTrace, layer: int) -> np.ndarray:
 
 def _load(run: MeasuredTrace, selection: PlotSelection) -> Picture:
     layers = require_layers(routing.moe_layers(run), "Load of the experts")
-    image = np.stack([run.routing.balance(layer).load for layer in layers])
+    image = np.stack([run.routing.balance(layer).load for layer in layers])  # NaN where nothing was chosen
     note = "Tokens of an expert, in parts of what each had if all were used alike, less 1: -1 is no token."
     more = {"rows": layer_names(run.config, layers), "span": (0, len(layers) - 1, 0, run.config.experts - 1)}
     more |= {"meaning": "signed", "note": note, "source": run.source}
@@ -90,7 +92,7 @@ def _exchange(run: MeasuredTrace, selection: PlotSelection) -> Picture:
     title = f"What token {selection.token} replaced, layer {selection.layer}, head {selection.head}"
     note = (
         f"The memory's answer to the key of {run.token_texts[selection.token]!r} before, the value that "
-        f"should stand there, and what is written: {write.strength:.3g} of their difference."
+        f"should stand there, and what is written: {number(write.strength, '.3g')} of their difference."
     )
     more = {"rows": ["old prediction", "new value", "written"], "meaning": "signed", "note": note}
     return Picture(title, image, "vector", "value channel", "value", source=run.source, **more)
@@ -108,6 +110,8 @@ def _overlap(run: MeasuredTrace, selection: PlotSelection) -> Picture:
         "Whether two layers send the same pairs of tokens to common experts.",
     )
     more = {"rows": names, "columns": names, "meaning": "signed", "note": note, "source": run.source}
+    chose = np.array([not run.routing.of(n).bad.any() for n in layers])
+    more |= {"absent": np.isnan(image) & np.outer(chose, chose), "empty": "all pairs alike"}
     return Picture("Overlap of layers", image, "layer", "layer", "correlation", **more)
 
 

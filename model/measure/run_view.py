@@ -1,13 +1,16 @@
 """A view of a run: its numbers by name, one picture, one sentence."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from k3scope.model.config import Config
 from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.measure.not_finite import sentence
 from k3scope.model.measure.picture import Picture
+from k3scope.model.measure.statistics import all_statistics, first_bad
 from k3scope.model.tracing import Trace
 
 
@@ -26,6 +29,18 @@ class MeasuredTrace(Trace):
         if (reduce, where) not in self.cache:
             self.cache[reduce, where] = reduce(self, *where)
         return self.cache[reduce, where]
+
+    @cached_property
+    def first_bad(self) -> str | None:
+        """The first hook point that holds NaN or infinity, as far as the run recorded them."""
+        points = getattr(self, "points", None)
+        return first_bad(all_statistics(self) if points is None else points)
+
+    def captioned(self, picture: Picture) -> Picture:
+        """With the place of the first NaN or infinity in its note, where it shows what is not finite."""
+        if not picture.bad or self.first_bad is None:
+            return picture
+        return replace(picture, note=f"{picture.note} {sentence(self.first_bad)}".strip())
 
     @property
     def source(self) -> str:
@@ -68,10 +83,10 @@ class RunView:
         return Picture(title, np.asarray(image), down, across, value, source=self.run.source, **more)
 
     def __repr__(self) -> str:
-        return repr(self.picture())
+        return repr(self.run.captioned(self.picture()))
 
     def _repr_html_(self) -> str:
-        return self.picture()._repr_html_()
+        return self.run.captioned(self.picture())._repr_html_()
 
 
 def layer_names(config: Config, layers: Sequence[int]) -> list[str]:

@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from k3scope.model.kernels import statistics_cpp
-from k3scope.model.tracing import Trace
+from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.tracing import Trace, trace
+from k3scope.model.vision.tower import Images
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,14 @@ def all_statistics(trace: Trace) -> dict[str, Statistics]:
 def first_bad(points: dict[str, Statistics]) -> str | None:
     """The first hook point, in the order of the forward pass, that holds NaN or infinity."""
     return next((path for path, s in points.items() if not s.finite), None)
+
+
+@torch.no_grad()
+def first_bad_of(model: KimiK3, ids: Tensor, edits=None, images: Images | None = None) -> str | None:
+    """`first_bad` of a pass that keeps nothing; for the arguments see `trace`."""
+    tally = Tally()
+    trace(model, ids, [], edits, images=images, on_output=tally.add)
+    return first_bad(tally.statistics())
 
 
 def _numbers(x: Tensor) -> Tensor:

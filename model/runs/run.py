@@ -1,5 +1,6 @@
 """The result of a forward pass that shows itself: `run.routing.load(3)`, `run.kda.half_life(0)`, ..."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +12,7 @@ from k3scope.model.measure.attention_view import AttentionView
 from k3scope.model.measure.depth_view import DepthView
 from k3scope.model.measure.kda_view import KdaView
 from k3scope.model.measure.logit_lens_view import LogitLensView
+from k3scope.model.measure.not_finite import number, sentence
 from k3scope.model.measure.observe import VIEWS
 from k3scope.model.measure.picture import Picture
 from k3scope.model.measure.readings import Readings, readings
@@ -79,10 +81,10 @@ class Run(MeasuredTrace):
         """The picture of a view, or one of its further `plots`. ValueError for what it does not have."""
         shown = self.view(view)
         if plot:
-            return run_plots.plot(self, view, plot, PlotSelection(layer, head, token))
+            return self.captioned(run_plots.plot(self, view, plot, PlotSelection(layer, head, token)))
         if token is not None:
             raise ValueError(f"the picture of {view} shows every token: there is none to choose")
-        return shown.picture(layer, head)
+        return self.captioned(shown.picture(layer, head))
 
     def difference_from(self, other: Trace) -> RunDifference:
         """What is different in another run, where both have the same tokens."""
@@ -91,7 +93,11 @@ class Run(MeasuredTrace):
     def __repr__(self) -> str:
         loss = self.logit_lens.tokens.mean_loss
         text = "".join(self.token_texts[:40]) + ("…" if len(self.token_texts) > 40 else "")
-        return f"{self.source}: {self.length:,} tokens, {text!r}, mean loss {loss:.4g} nats"
+        # of a trace of everything it takes a look at every tensor, which a healthy one is spared
+        look = self.points is not None or not math.isfinite(loss)
+        bad = f"; {sentence(self.first_bad)}" if look and self.first_bad else ""
+        mean = f"mean loss {number(loss, '.4g', 'nats')}" if self.length > 1 else "no token after another"
+        return f"{self.source}: {self.length:,} tokens, {text!r}, {mean}{bad}"
 
     def _repr_html_(self) -> str:
         return self.logit_lens._repr_html_()

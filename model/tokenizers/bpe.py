@@ -34,6 +34,10 @@ class BpeTokenizer(Tokenizer):
         self.vocab = len(self._raw) + len(specials)
         self._cached = lru_cache(CACHED)(self._merge)
 
+    @property
+    def rules(self) -> str:
+        return json.dumps([SPLIT.pattern, self.merges])
+
     @classmethod
     def load(cls, path: str | Path) -> "BpeTokenizer":
         """Read a tokenizer.json of this kind. ValueError when it is none."""

@@ -54,6 +54,10 @@ class TiktokenTokenizer(Tokenizer):
         except ValueError as error:
             raise ValueError(f"{CONFIG}: pat_str is no pattern ({error})") from None
 
+    @property
+    def rules(self) -> str:
+        return self.split
+
     @classmethod
     def load(cls, folder: str | Path) -> "TiktokenTokenizer":
         """Read the ranks and the names of special tokens. ValueError names what is wrong with them."""

@@ -1,5 +1,7 @@
 """Text to ids and back, and a token as a person sees it."""
 
+import hashlib
+import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +38,7 @@ class Tokenizer:
 
     vocab: int
     specials: dict[str, int]
+    rules = ""  # what besides the bytes of each id decides which ids a text becomes
 
     def plain(self, text: str) -> list[int]:
         """Ids of text in which nothing is special."""
@@ -76,6 +79,17 @@ class Tokenizer:
 
     def tokens(self, ids: list[int]) -> list[Token]:
         return [self.token(i) for i in ids]
+
+    @cached_property
+    def digest(self) -> str:
+        """64 hex digits that stand for the ids that any text becomes."""
+        digest = hashlib.sha256(json.dumps([self.vocab, self.specials, self.rules], sort_keys=True).encode())
+        names = self._names
+        for i in range(self.vocab):
+            if i not in names:
+                raw = self.raw(i)
+                digest.update(b"%d %d " % (i, len(raw)) + raw)
+        return digest.hexdigest()
 
     @cached_property
     def _names(self) -> dict[int, str]:

@@ -20,6 +20,16 @@ MOST_PATCHES = 65536  # of one image; larger ones are scaled down
 MOST_PIXELS = 25 * 2**20
 LONGEST_SIDE = 20_000
 SQUARE, LIGHT, DARK = 8, 255, 180  # the chessboard behind transparent pixels
+RESAMPLE = Image.Resampling.BICUBIC
+MEAN = STD = 0.5  # of pixels between 0 and 1
+# what decides the numbers of an image besides the sizes of the tower
+SETTINGS = {
+    "patches": MOST_PATCHES,
+    "board": [SQUARE, LIGHT, DARK],
+    "scale": RESAMPLE.name,
+    "mean": MEAN,
+    "std": STD,
+}
 ImageSource = Image.Image | np.ndarray | str | Path | bytes
 
 
@@ -84,7 +94,7 @@ def to_pixels(image: Image.Image, vit: VisionConfig) -> np.ndarray:
     image = image.convert("RGBA" if clear else "RGB")
     size = target_size(*image.size, vit.patch, vit.max_side)
     if size != image.size:
-        image = image.resize(size, Image.Resampling.BICUBIC)
+        image = image.resize(size, RESAMPLE)
     pixels = _over_chessboard(np.asarray(image)) if clear else np.asarray(image)
     down, right = (-side % vit.pixels for side in pixels.shape[:2])
     return np.pad(pixels, ((0, down), (0, right), (0, 0)))
@@ -92,7 +102,7 @@ def to_pixels(image: Image.Image, vit: VisionConfig) -> np.ndarray:
 
 def to_patches(pixels: np.ndarray, patch: int = 14) -> Tensor:
     """[H, W, 3] uint8 to [H * W / patch^2, 3, patch, patch] in [-1, 1], row by row."""
-    values = (torch.from_numpy(pixels.copy()).float() / 255 - 0.5) / 0.5
+    values = (torch.from_numpy(pixels.copy()).float() / 255 - MEAN) / STD
     h, w = (side // patch for side in pixels.shape[:2])
     return values.view(h, patch, w, patch, 3).permute(0, 2, 4, 1, 3).reshape(h * w, 3, patch, patch)
 
@@ -103,7 +113,7 @@ def from_patches(patches: Tensor, grid: tuple[int, int, int]) -> np.ndarray:
     patch = patches.shape[-1]
     frames = patches.view(t, h, w, 3, patch, patch).permute(0, 1, 4, 2, 5, 3)
     frames = frames.reshape(t, h * patch, w * patch, 3)
-    return ((frames * 0.5 + 0.5) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
+    return ((frames * STD + MEAN) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
 
 def _item(frames: Sequence[ImageSource], vit: VisionConfig) -> tuple[Tensor, tuple[int, int, int]]:

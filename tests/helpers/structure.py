@@ -44,7 +44,7 @@ ORDER = (
     "app/runs/uploads.py app/runs/price.py app/runs/reading.py app/runs/fair_queue.py",
     "app/runs/continuation.py",
     "app/runs/run_result.py app/runs/job.py app/runs/forward_pass.py",
-    "app/runs/result_cache.py app/runs/runnable_model.py app/runs/run_work.py",
+    "app/runs/result_cache.py app/runs/model_hash.py app/runs/runnable_model.py app/runs/run_work.py",
     "app/runs/worker.py",
     "app/runs/run_status.py",
     "app/runs/runner.py",

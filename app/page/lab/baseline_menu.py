@@ -20,7 +20,8 @@ def comparable(session: RunSession) -> list[list[str]]:
     ]
     chosen = session.state.baseline
     if chosen and chosen not in dict([*plain, *others]):
-        others.append([chosen, f"run {chosen}"])
+        shown = session.baseline  # an older link names it by its older id
+        others.append([chosen, label(shown) if shown and chosen in shown.ids else f"run {chosen}"])
     return [["", "nothing"], *plain, *others]
 
 

@@ -8,7 +8,6 @@ from bokeh.core.properties import value
 from bokeh.models import (
     ColorBar,
     ColumnDataSource,
-    CustomJSHover,
     CustomJSTickFormatter,
     FixedTicker,
     HoverTool,
@@ -21,25 +20,14 @@ from bokeh.plotting import figure
 
 from k3scope.app.page.kit.events import dispatch
 from k3scope.app.page.kit.theme import FONT, colours, paint
-from k3scope.app.page.lab import linked_cursor
+from k3scope.app.page.lab import hover, linked_cursor
 from k3scope.model.measure.colours import NAN, ramp
 from k3scope.model.measure.picture import Picture, label
 
 LABELLED = 64  # rows or columns up to which every one has its label, if there is room
 TRANSPARENT = "rgba(0,0,0,0)"
 SIDE = 380  # pixels of a square map
-# the name of a row or a column under the pointer; its source is tagged with where cells start and their size
-_NAME = """
-const [start, step] = names.tags
-return names.data.text[Math.floor((special_vars.%s - start) / step)] ?? ""
-"""
-# the value under the pointer, as `_encode` sent it
-_VALUE = """
-if (value === Infinity) return "not a number"
-if (Number.isNaN(value)) return "nothing here"
-const real = scale.tags[0] ? Math.exp(value) : value
-return Number.isInteger(real) ? real.toLocaleString("en-US") : String(Number(real.toPrecision(6)))
-"""
+NO_SIGNS = np.zeros((1, 1), dtype=np.int8)
 _TICK = "return String(Number((scale.tags[0] ? Math.exp(tick) : tick).toPrecision(3)))"
 
 
@@ -65,7 +53,9 @@ class Heatmap:
         self.row_names, self.column_names = (
             ColumnDataSource({"text": [], "id": []}, tags=[0, 1, ""]) for _ in range(2)
         )
-        self._hover = HoverTool(renderers=[self._image], tooltips=[], formatters=self._formatters())
+        self._tiles = ColumnDataSource(tags=[1, 1, 1])
+        self._hover = HoverTool(renderers=[self._image], tooltips=[])
+        self._hover.formatters = hover.formatters(self.source, self.row_names, self.column_names, self._tiles)
         self.plot.add_tools(self._hover)
         self.column, self.row = (_line(dimension) for dimension in ("height", "width"))
         self.bands = linked_cursor.bands()  # at what the pointer is over, in this plot or in another
@@ -77,7 +67,7 @@ class Heatmap:
         """Draw a picture, row 0 on top; cells are centred on their numbers."""
         self.picture = picture
         top, bottom, left, right = picture.numbers
-        self.source.tags = [picture.log]
+        self.source.tags = [picture.log, picture.empty]
         self._scale(picture)
         for range_, start, end in (
             (self.plot.x_range, left, right + 1),
@@ -95,18 +85,16 @@ class Heatmap:
             "vertical" if any(len(text) > 2 for text in columns[:LABELLED]) else "horizontal"
         )
         self.plot.height = _height(picture)
-        self._hover.tooltips = [
-            (picture.down, "$y{custom}"),
-            (picture.across, "$x{custom}"),
-            (picture.value, "@image{custom}"),
-        ]
+        self._hover.tooltips = hover.tooltips(picture)
+        if picture.tiles:
+            self._tiles.tags = [picture.tiles.across, picture.tiles.count, picture.tiles.side + 1]
         self._marks.data_source.data = {
             "x": [column - 0.5 for _, column, _ in picture.marks],
             "y": [row - 0.5 for row, _, _ in picture.marks],
             "text": [text for *_, text in picture.marks],
         }
         counts = (bottom - top + 1, right - left + 1)
-        self.source.data = _image_data(_encode(picture), (top, left), counts)
+        self.source.data = _image_data(_encode(picture), (top, left), counts, _signs(picture))
 
     def mark(self, row: int | None = None, column: int | None = None) -> None:
         """Point at a row and a column by number, or at none."""
@@ -135,6 +123,7 @@ class Heatmap:
         top = ends[1] + 1e-7 * max(ends[1] - ends[0], abs(ends[1]))
         self.mapper.update(palette=palette, low=ends[0], high=top, high_color=NAN[self._dark])
         self._bar.ticker.ticks = np.linspace(*ends, 5).tolist()
+        self._bar.visible = picture.has_scale
 
     def _set_names(self, picture: Picture) -> tuple[list[str], list[str]]:
         """Names of the rows and of the columns: given to the pointer, returned for the axes.
@@ -145,6 +134,9 @@ class Heatmap:
         (down, across), ends = picture.image.shape, picture.numbers
         rows = [label(picture.rows, i, ends[:2], down, ends[0]) for i in range(down)]
         columns = [label(picture.columns, i, ends[2:], across, ends[2]) for i in range(across)]
+        if picture.tiles:
+            names = [*picture.tiles.names, ""]  # and the empty line between two maps
+            rows, columns = ([names[i % len(names)] for i in range(n)] for n in (down, across))
         rows, columns = _visible(rows, picture.down), _visible(columns, picture.across)
         for names, word, source, first, last in (
             (rows, picture.down, self.row_names, *ends[:2]),
@@ -156,13 +148,6 @@ class Heatmap:
             text = [f"{first + i}  {n}" if exact else n for i, n in enumerate(names)]
             source.data = {"text": text, "id": linked_cursor.ids(kind, names)}
         return rows, columns
-
-    def _formatters(self) -> dict[str, CustomJSHover]:
-        return {
-            "$x": CustomJSHover(args={"names": self.column_names}, code=_NAME % "x"),
-            "$y": CustomJSHover(args={"names": self.row_names}, code=_NAME % "y"),
-            "@image": CustomJSHover(args={"scale": self.source}, code=_VALUE),
-        }
 
 
 def _figure() -> figure:
@@ -190,7 +175,7 @@ def _line(dimension: str) -> Span:
 
 
 def _encode(picture: Picture) -> np.ndarray:
-    """The cells as they travel: absent ones as NaN, what is no number as infinity, logarithms if log.
+    """The cells as they travel: absent ones as NaN, what is not finite as infinity, logarithms if log.
 
     The colour mapper leaves NaN transparent and gives what lies above its range a colour of its own.
     """
@@ -200,14 +185,23 @@ def _encode(picture: Picture) -> np.ndarray:
     if picture.log:
         with np.errstate(divide="ignore", invalid="ignore"):
             image = np.log(image.astype(np.float64))  # of 0 it is the least there is
-    image = np.where(np.isnan(image) | (image == np.inf), np.inf, image)
+    image = np.where(np.isfinite(picture.image), image, np.inf)
     return (image if picture.absent is None else np.where(picture.absent, np.nan, image)).astype(np.float32)
 
 
-def _image_data(image: np.ndarray, first: tuple[int, int], counts: tuple[int, int]) -> dict:
+def _signs(picture: Picture) -> np.ndarray:
+    """Sign of each infinite cell, 0 elsewhere; empty for a picture without any."""
+    infinite = np.isinf(picture.image)
+    return np.where(infinite, np.sign(picture.image), 0).astype(np.int8) if infinite.any() else NO_SIGNS
+
+
+def _image_data(
+    image: np.ndarray, first: tuple[int, int], counts: tuple[int, int], signs: np.ndarray = NO_SIGNS
+) -> dict:
     """Columns of the source: an image whose first cell is centred on the numbers (row, column) `first`."""
     (top, left), (down, across) = first, counts
-    return {"image": [image], "x": [left - 0.5], "y": [top - 0.5], "dw": [across], "dh": [down]}
+    place = {"x": [left - 0.5], "y": [top - 0.5], "dw": [across], "dh": [down]}
+    return {"image": [image], "signs": [signs], **place}
 
 
 def _visible(names: list[str], word: str) -> list[str]:

@@ -45,7 +45,7 @@ class PlotPane:
             "title": picture.title,
             "source": picture.source.replace(", random weights", ""),
             "badge": badge,
-            "note": picture.note,
+            "note": picture.caption,
             "problem": "",
         }
 
@@ -73,7 +73,7 @@ class PlotPane:
 
     def _note(self, text: str) -> None:
         """A sentence under the title: how a file stands, or why there is none; "" for the picture's own."""
-        self.head.about = {**self.head.about, "note": text or self.heatmap.picture.note}
+        self.head.about = {**self.head.about, "note": text or self.heatmap.picture.caption}
 
     def _send(self, mime: str, made: tuple[str, bytes]) -> None:
         """The count makes the same file a change, so it is saved again."""

@@ -20,7 +20,7 @@ BAND = 24 * 2**20  # bytes by which memory may differ after many runs; each of t
 
 
 def hooks(runner) -> int:
-    model = runner._workers["k3-random"].model._model
+    model = runner._workers["k3-random"].model._loaded.model
     return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
 
 
@@ -87,9 +87,8 @@ def test_an_error_in_the_middle_of_a_pass_leaves_nothing_behind(runner, monkeypa
     assert hooks(runner) == count
     assert runner.queued == {"k3-random": 0}
     again = Runner(("k3-random",))
-    again._workers["k3-random"].model._model = runner._workers[
-        "k3-random"
-    ].model._model  # the same hooked model
+    # the same hooked model
+    again._workers["k3-random"].model._loaded = runner._workers["k3-random"].model._loaded
     again._workers["k3-random"].model.weights = whole.spec.weights
     after = again.submit("k3-random", "after an error").future.result(60)
     np.testing.assert_array_equal(after.readings.residual.rms, whole.readings.residual.rms)

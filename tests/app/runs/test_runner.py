@@ -44,7 +44,7 @@ def slow(monkeypatch, seconds=0.02):
 
 def test_nothing_loads_before_the_first_run():
     runner = Runner()
-    assert runner._workers["k3-random"].model._model is None
+    assert runner._workers["k3-random"].model._loaded is None
     assert runner.names == ("k3-tiny", "k3-recall", "k3-random")
     assert runner.count("k3-random", "123月") == 6  # three digits, three bytes
 

@@ -146,7 +146,7 @@ def test_the_png_has_the_colours_of_the_values():
     assert cells[0, 1, 3] == 0
     assert "#%02x%02x%02x" % tuple(cells[1, 1, :3]) == colours.NAN[False]  # noqa: UP031
     svg = plot_svg(picture)
-    assert ">NaN<" in svg
+    assert ">not a number<" in svg
     drawn = Image.open(io.BytesIO(to_png(svg, 1.0))).convert("RGB")
     assert {ramp[0], ramp[-1]} <= {colour for _, colour in drawn.getcolors(1 << 20)}
     assert picture.csv().splitlines() == ["a / b,0,1", "0,0,", "1,2,nan"]
@@ -155,10 +155,13 @@ def test_the_png_has_the_colours_of_the_values():
 def test_a_difference_of_nothing_is_reported():
     one = Picture("t", np.array([[1.0, np.nan], [2.0, 3.0]]), "a", "b", "v", note="Read so.")
     there = np.array([[False, False], [False, True]])
-    assert one.minus(one).note == f"Read so. {SAME}"
-    other = Picture("t", np.array([[1.0, np.nan], [2.0, 4.0]]), "a", "b", "v", absent=there)
-    assert other.minus(one).note == SAME
-    assert one.minus(other).note == "Read so."
+    assert one.minus(one).note == "Read so."  # what is no number differs from nothing by nothing known
+    assert one.minus(one).caption == "Read so. 1 of 4 values is not finite."
+    whole = replace(one, image=np.array([[1.0, 5.0], [2.0, 3.0]]))
+    assert whole.minus(whole).note == f"Read so. {SAME}"
+    other = replace(whole, image=np.array([[1.0, 5.0], [2.0, 4.0]]), absent=there, note="")
+    assert other.minus(whole).note == SAME
+    assert whole.minus(other).note == "Read so."
 
 
 def test_ranges():
@@ -188,7 +191,9 @@ def test_nan_is_shown_and_named():
         PROMPT, "k3-random", interventions=[Intervention("token", "noise", 8, tokens=(3,), amount=1e40)]
     )
     assert broken.readings.first_bad == "language_model.model.layers.8.prefix_sum"
-    assert ">NaN<" in plot_svg(broken.picture("lens"))
+    assert ">not a number<" in plot_svg(broken.picture("lens"))
+    assert "first appeared in language_model.model.layers.8.prefix_sum" in broken.picture("lens").note
+    assert "first appeared in language_model.model.layers.8.prefix_sum" in repr(broken)
     assert np.isfinite(broken.logit_lens.tokens.loss[1:4]).all()
     assert np.isnan(broken.logit_lens.tokens.loss[4])
 

@@ -62,7 +62,7 @@ def test_a_logarithmic_picture_is_sent_as_logarithms_and_zero_as_the_least():
     np.testing.assert_allclose(np.exp(heatmap._bar.ticker.ticks)[[0, -1]], [low, high])
     heatmap.show(picture())
     assert (heatmap.mapper.low, heatmap.mapper.high) == pytest.approx((0, 11))
-    assert heatmap.source.tags == [False]
+    assert heatmap.source.tags == [False, "not read"]
 
 
 @pytest.mark.parametrize("log", [True, False])

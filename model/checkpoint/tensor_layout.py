@@ -143,8 +143,8 @@ class Layout:
             return ""
         first = strange[0].scheme
         return (
-            f"numbers stored as {first} are counted and drawn, but not run here: only routed experts in "
-            "mxfp4-pack-quantized with groups of 32 are"
+            f"its numbers are stored as {first}, a format that is counted and drawn but does not run here "
+            "(only routed experts in mxfp4-pack-quantized with groups of 32 do)"
         )
 
     def _entry(self, path: str, shape: tuple[int, ...], module: nn.Module) -> TensorEntry:

@@ -140,7 +140,7 @@ def test_a_folder_in_any_format_opens_and_what_cannot_run_says_so(name, tmp_path
     if name == "mxfp4 of experts alone":
         assert checkpoint.load().language_model.model.layers[1].block_sparse_moe.experts.w1.isfinite().all()
         return
-    with pytest.raises(ValueError, match="are counted and drawn, but not run here"):
+    with pytest.raises(ValueError, match="is counted and drawn but does not run here"):
         checkpoint.load()
 
 

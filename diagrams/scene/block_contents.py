@@ -22,11 +22,7 @@ class Tensor:
     copies: int  # experts, or 1
     instances: int
     elements: int  # of one instance
-
-    @property
-    def bytes(self) -> int:
-        """Of one instance."""
-        return sum(t.bytes for t in self.stored) * self.copies
+    bytes: int  # of one instance
 
     @property
     def row(self) -> str:
@@ -119,7 +115,8 @@ def _tensor(facts: Facts, path: str, instances: int, layer: int | None) -> Tenso
     stored = entry.tensors
     if layer is None:
         stored = tuple(replace(t, name=of_all_layers(t.name)) for t in stored)
-    return Tensor(short_name(path), stored, max(entry.experts, 1), instances, entry.parameters)
+    taken = facts.layout.storage([path]).bytes
+    return Tensor(short_name(path), stored, max(entry.experts, 1), instances, entry.parameters, taken)
 
 
 def short_name(path: str) -> str:

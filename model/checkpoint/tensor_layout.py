@@ -12,7 +12,7 @@ from torch import nn
 
 from k3scope.model.config import Config
 from k3scope.model.moe import Experts
-from k3scope.model.quantization.rules import Rules
+from k3scope.model.quantization.rules import Apart, Rules
 from k3scope.model.quantization.scheme import Scheme
 
 # bytes of one element
@@ -64,11 +64,29 @@ class TensorEntry:
     exact: bool = False  # stays F32 when the rest of the model is narrower
     experts: int = 0  # 0: not one of a bank of experts
     scheme: Scheme | None = None  # None: as numbers
+    apart: Apart = ()  # experts of the bank with another scheme
 
     @property
     def packed(self) -> bool:
         """Whether these are experts in MXFP4, which can be decoded and run."""
-        return bool(self.experts and self.scheme and self.scheme.runs)
+        return bool(self.experts and self.scheme and self.scheme.runs and not self.apart)
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """The formats in it; none for numbers as they are."""
+        return tuple(dict.fromkeys(s for s in (self.scheme, *self._apart.values()) if s))
+
+    @property
+    def kinds(self) -> list[tuple[int | None, int]]:
+        """An expert of each kind, and how many are stored like it; the common one first."""
+        if not self.experts:
+            return [(None, 1)]
+        common = next(e for e in range(self.experts) if e not in self._apart)
+        return [(common, self.experts - len(self.apart)), *((e, 1) for e in self._apart)]
+
+    @cached_property
+    def _apart(self) -> dict[int, Scheme | None]:
+        return dict(self.apart)
 
     @property
     def parameters(self) -> int:
@@ -76,8 +94,8 @@ class TensorEntry:
 
     @property
     def tensors(self) -> tuple[Stored, ...]:
-        """The tensors of the parameter, or of its expert 0."""
-        return tuple(self.of(0 if self.experts else None))
+        """The tensors of the parameter, or of the first expert that is stored as most are."""
+        return tuple(self.of(self.kinds[0][0]))
 
     def of(self, expert: int | None) -> Iterator[Stored]:
         """The tensors of one expert; of the full parameter when it is no bank."""
@@ -85,11 +103,12 @@ class TensorEntry:
         if expert is not None:
             base, _, matrix = name.rpartition(".")
             name = f"{base}.{expert}.{matrix}.weight"
-        if self.scheme is None:
+        scheme = self._apart.get(expert, self.scheme)
+        if scheme is None:
             yield Stored(name, self.parameter, expert, self.shape, self.dtype)
             return
-        module, label = name.removesuffix("weight"), self.scheme.label
-        for p in self.scheme.parts(*self.shape, self.dtype):
+        module, label = name.removesuffix("weight"), scheme.label
+        for p in scheme.parts(*self.shape, self.dtype):
             logical = self.shape if p.role == "packed" else ()
             yield Stored(
                 f"{module}{p.suffix}", self.parameter, expert, p.shape, p.dtype, p.role, logical, label
@@ -138,13 +157,13 @@ class Layout:
     @cached_property
     def cannot_run(self) -> str:
         """Why quantised numbers are counted but not decoded here, as a sentence; "" when all can run."""
-        strange = [e for e in self.entries.values() if e.scheme and not e.packed]
+        strange = [e for e in self.entries.values() if e.schemes and not e.packed]
         if not strange:
             return ""
-        first = strange[0].scheme
+        first = strange[0].schemes[0]
         return (
-            f"numbers stored as {first} are counted and drawn, but not run here: only routed experts in "
-            "mxfp4-pack-quantized with groups of 32 are"
+            f"its numbers are stored as {first}, a format that is counted and drawn but does not run here "
+            "(only routed experts in mxfp4-pack-quantized with groups of 32 do)"
         )
 
     def _entry(self, path: str, shape: tuple[int, ...], module: nn.Module) -> TensorEntry:
@@ -154,8 +173,8 @@ class Layout:
         if isinstance(module, Experts) or hasattr(module, "bank"):
             experts, *shape = shape
             base, _, matrix = name.rpartition(".")
-            scheme = self._rules.bank(base, matrix, experts)
-            return TensorEntry(path, name, tuple(shape), NAMES[c.stored], False, experts, scheme)
+            kinds = self._rules.bank(base, matrix, experts)
+            return TensorEntry(path, name, tuple(shape), NAMES[c.stored], False, experts, *kinds)
         if family == "kimi-linear" and path.endswith(".A_log"):
             shape = (1, 1, *shape, 1)
         exact = path.endswith(EXACT[family])
@@ -245,11 +264,9 @@ class Layout:
         labels: dict[str, None] = {}
         elements = stored = scales = 0
         for entry in (self.entries[p] for p in paths):
-            copies = max(entry.experts, 1)
             elements += entry.parameters
-            if entry.scheme:
-                labels[entry.scheme.label] = None
-            for tensor in entry.tensors:
+            labels |= dict.fromkeys(scheme.label for scheme in entry.schemes)
+            for tensor, copies in ((t, n) for expert, n in entry.kinds for t in entry.of(expert)):
                 by_dtype[tensor.dtype] = by_dtype.get(tensor.dtype, 0) + copies
                 stored += tensor.bytes * copies
                 scales += tensor.bytes * copies if tensor.role == "scale" else 0
@@ -265,7 +282,8 @@ class Layout:
 def _check_sizes(entry: TensorEntry) -> None:
     """ValueError names a tensor whose format has no place for its sizes."""
     try:
-        assert entry.tensors
+        for scheme in entry.schemes:
+            scheme.parts(*entry.shape, entry.dtype)
     except ValueError as error:
         raise ValueError(f"config.json: quantization_config of {entry.name}: {error}") from None
 

@@ -38,6 +38,10 @@ class Quantization:
         assert made.rules is not None
         return made
 
+    def __reduce__(self):
+        """To another process goes the text alone: it is read there."""
+        return Quantization, (self.text, self.nested)
+
     @property
     def content(self) -> dict[str, Any]:
         return json.loads(self.text)

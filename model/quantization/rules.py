@@ -21,6 +21,9 @@ _LAYER = re.compile(r"layers\\?\.[\d|()\[\]?:-]+")
 _EXPERT = re.compile(r"(.+\.experts)\.(\d{1,9})\.(\w+)")
 
 
+Apart = tuple[tuple[int, Scheme | None], ...]  # experts that are stored otherwise than the rest
+
+
 @dataclass(frozen=True)
 class Names:
     """A list of module names, patterns and classes, asked whether a module is in it.
@@ -92,16 +95,18 @@ class Rules:
         """Whether a target means this module itself, and not just its class."""
         return self._by_name(name) is not None
 
-    def bank(self, base: str, matrix: str, experts: int) -> Scheme | None:
-        """How a matrix is stored in all experts below `base`. ValueError when they differ."""
-        first = self.scheme(f"{base}.0.{matrix}")
-        for expert in self._distinct(base, matrix, experts):
-            if self.scheme(f"{base}.{expert}.{matrix}") != first:
-                raise ValueError(
-                    f"config.json: quantization_config treats {base}.{expert}.{matrix} otherwise than "
-                    "expert 0; expected the experts of a layer to be stored alike"
-                )
-        return first
+    def bank(self, base: str, matrix: str, experts: int) -> tuple[Scheme | None, Apart]:
+        """How a matrix is stored in most experts below `base`, and those that are stored otherwise."""
+
+        def scheme(expert: int) -> Scheme | None:
+            return self.scheme(f"{base}.{expert}.{matrix}")
+
+        first = scheme(0)
+        if all(scheme(expert) == first for expert in self._distinct(base, matrix, experts)):
+            return first, ()
+        each = [scheme(expert) for expert in range(experts)]
+        common = max(dict.fromkeys(each), key=each.count)
+        return common, tuple((n, s) for n, s in enumerate(each) if s != common)
 
     def _chosen(self, name: str, kind: str) -> Scheme | None:
         if (scheme := self._by_name(name)) is not None:
@@ -124,10 +129,12 @@ class Rules:
         # numbers of layers say nothing of experts
         written = "".join(_LAYER.sub("", p.pattern) for p in patterns)
         digits = set("0123456789") if re.search(r"\d-\d", written) else set(re.findall(r"\d", written))
+        listed = {e for e in self._numbered.get((base, matrix), ()) if e < experts}
         kinds: dict[str, int] = {}
         for expert in range(experts):
-            kinds.setdefault("".join(d if d in digits else "x" for d in str(expert)), expert)
-        return {*kinds.values(), *(e for e in self._numbered.get((base, matrix), ()) if e < experts)}
+            if expert not in listed:
+                kinds.setdefault("".join(d if d in digits else "x" for d in str(expert)), expert)
+        return {*kinds.values(), *listed}
 
     @property
     def _numbered(self) -> dict[tuple[str, str], set[int]]:

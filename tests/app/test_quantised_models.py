@@ -96,8 +96,8 @@ def test_a_folder_in_a_format_that_does_not_run_says_so(tmp_path):
     shutil.copy(TRAINED["k3-tiny"] / "tokenizer.json", tmp_path)
     models.add(f"packed={tmp_path}")
     assert models.why_not_runnable("packed") == (
-        "numbers stored as nvfp4-pack-quantized (groups of 16) are counted and drawn, but not run here: only "
-        "routed experts in mxfp4-pack-quantized with groups of 32 are"
+        "its numbers are stored as nvfp4-pack-quantized (groups of 16), a format that is counted and drawn "
+        "but does not run here (only routed experts in mxfp4-pack-quantized with groups of 32 do)"
     )
 
 

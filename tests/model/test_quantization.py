@@ -268,3 +268,16 @@ def test_names_that_are_listed_one_by_one_are_quick():
              for n in range(60, 93) for e in range(896) for m in ("w1", "w2", "w3")]  # fmt: skip
     found = layout(nested(release() | {"ignore": [*RELEASE, *every]}))
     assert found.storage().tensors == 497_220 - 33 * 896 * 3
+
+
+def test_experts_that_a_list_or_a_pattern_sets_apart_are_counted_apart():
+    plain = EXPERT.removesuffix(".")
+    content = release() | {"ignore": [*RELEASE, plain, r"re:.*layers\.2\..*experts\.8\d\d\.w1"]}
+    found = layout(nested(content))
+    assert (found.find(f"{plain}.weight").dtype, found.find(f"{plain}.weight_packed")) == ("BF16", None)
+    assert found.find(plain.replace(".17.", ".18.") + ".weight_packed").dtype == "U8"
+    s = found.storage()
+    assert s.tensors == 497_220 - 1 - 96
+    assert s.parameters == 2_779_931_834_976
+    assert s.bytes == 1_560_860_316_032 + 97 * 3072 * 3584 * (2 - 0.5 - 1 / 32)
+    assert "does not run here" in found.cannot_run

@@ -89,6 +89,14 @@ CASES = {
         {"targets": ["re:.*w[23]$"], "weights": INT4 | {"strategy": "channel"}},
         {"targets": ["Linear"], "weights": FP8, "input_activations": FP8},
     ),
+    "an expert by itself": config(
+        "nvfp4-pack-quantized", NVFP4,
+        ignore=[*RELEASE, *AROUND, "language_model.model.layers.1.block_sparse_moe.experts.0.w2"],
+    ),
+    "experts of two formats": mixed(
+        {"targets": [r"re:.*experts\.2\.w[12]"], "weights": FP8, "format": "float-quantized"},
+        {"targets": [r"re:.*experts\.[01]\..*"], "weights": MXFP4, "format": "mxfp4-pack-quantized"},
+    ),
     "inputs only": config("dense", None, FP8 | {"strategy": "tensor"}),
 }  # fmt: skip
 
@@ -140,7 +148,7 @@ def test_a_folder_in_any_format_opens_and_what_cannot_run_says_so(name, tmp_path
     if name == "mxfp4 of experts alone":
         assert checkpoint.load().language_model.model.layers[1].block_sparse_moe.experts.w1.isfinite().all()
         return
-    with pytest.raises(ValueError, match="are counted and drawn, but not run here"):
+    with pytest.raises(ValueError, match="is counted and drawn but does not run here"):
         checkpoint.load()
 
 

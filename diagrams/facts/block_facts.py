@@ -12,6 +12,8 @@ from k3scope.diagrams.spec.citations import citation_of
 from k3scope.diagrams.spec.shapes import Step
 from k3scope.model import meta
 from k3scope.model.accounting import Totals, count, totals
+from k3scope.model.checkpoint.headers_model import HeadersModel
+from k3scope.model.checkpoint.model_registry import headers_of
 from k3scope.model.checkpoint.tensor_layout import Layout, TensorEntry
 from k3scope.model.config import Config
 from k3scope.model.kimi_k3 import KimiK3
@@ -29,8 +31,9 @@ LINEAR_SIZES = {
 class Facts:
     """Facts of one model; `Facts.of(name)` builds each model once."""
 
-    def __init__(self, name: str, model: KimiK3):
+    def __init__(self, name: str, model: KimiK3, headers: HeadersModel | None = None):
         self.name = name
+        self.headers = headers  # of a model that is nothing else here: what its files take is read off them
         self.model = model
         self.config: Config = model.config
         self.sizes = self.config.sizes() | EXAMPLE
@@ -40,11 +43,12 @@ class Facts:
     @staticmethod
     @cache
     def of(name: str) -> "Facts":
-        return Facts(name, meta(name))
+        return Facts(name, meta(name), headers_of(name))
 
     @cached_property
     def totals(self) -> Totals:
-        return totals(self.model, self.layout)
+        counted = totals(self.model, self.layout)
+        return replace(counted, storage=self.headers.storage) if self.headers else counted
 
     @cached_property
     def layout(self) -> Layout:

@@ -6,7 +6,7 @@ from functools import cache
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec.format_numbers import size
 from k3scope.model.checkpoint.checkpoint import open_checkpoint
-from k3scope.model.checkpoint.model_registry import REGISTERED, RegisteredModel, register
+from k3scope.model.checkpoint.model_registry import REGISTERED, RegisteredModel, headers_of, register
 from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.config_limits import check_drawn
 from k3scope.model.files.checkpoint_folder import Folder
@@ -53,6 +53,9 @@ def why_not_runnable(name: str) -> str:
     if name not in REGISTERED:
         return "only its shapes and counts are at hand"
     path = REGISTERED[name].path
+    if headers := headers_of(name):
+        missing = without_path(name, headers.problem)
+        return "there are no weights, only their headers" + (f": {missing}" if missing else "")
     if not path.is_dir() or not Folder.has_weights(path):
         return "there are no weights, only its config.json"
     try:

@@ -13,6 +13,8 @@ from k3scope.diagrams.spec.citations import citation_of
 from k3scope.diagrams.spec.shapes import Step
 from k3scope.model import meta
 from k3scope.model.accounting import Totals, count, totals
+from k3scope.model.checkpoint.headers_model import HeadersModel
+from k3scope.model.checkpoint.model_registry import headers_of
 from k3scope.model.checkpoint.tensor_layout import Layout, TensorEntry
 from k3scope.model.config import Config
 from k3scope.model.count_notes import count_notes, files_of, folder_at
@@ -31,8 +33,16 @@ LINEAR_SIZES = {
 class Facts:
     """Facts of one model; `Facts.of(name)` builds each model once."""
 
-    def __init__(self, name: str, model: KimiK3, comes_with_program: bool = False, path: Path | None = None):
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        model: KimiK3,
+        comes_with_program: bool = False,
+        path: Path | None = None,
+        headers: HeadersModel | None = None,
+    ):
+        """`headers`: of a model that is nothing else here; what its files take is read off them."""
+        self.name, self.headers = name, headers
         self._shipped, self._path = comes_with_program, path
         self.model = model
         self.config: Config = model.config
@@ -44,11 +54,12 @@ class Facts:
     @cache
     def of(name: str) -> "Facts":
         path = files_of(name)
-        return Facts(name, meta(name), path is None, path)
+        return Facts(name, meta(name), path is None, path, headers_of(name))
 
     @cached_property
     def totals(self) -> Totals:
-        return totals(self.model, self.layout)
+        counted = totals(self.model, self.layout)
+        return replace(counted, storage=self.headers.storage) if self.headers else counted
 
     @cached_property
     def layout(self) -> Layout:
@@ -58,7 +69,7 @@ class Facts:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What must be known of the counted tensors and bytes: what no index was held against."""
-        return () if self._shipped else count_notes(self.layout, self._path)
+        return () if self._shipped or self.headers else count_notes(self.layout, self._path)
 
     @cached_property
     def kinds(self) -> dict[str, int]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from k3scope.model.checkpoint.tensor_layout import Layout, TensorEntry
 from k3scope.model.config import Config
 from k3scope.model.config_limits import LARGEST_FILE, MOST_MARKS
 from k3scope.model.files.checkpoint_folder import Folder
+from k3scope.model.files.headers_file import HeadersFile
 from k3scope.model.files.json_file import parse_json, read_bytes
 from k3scope.model.files.safetensors_header import check_marks
 from k3scope.model.init import build
@@ -29,8 +31,10 @@ MOST_TENSORS = 2**22  # of a model that is opened; the release has half a millio
 
 
 def read_config(path: str | Path) -> Config:
-    """Config of a config.json, or of the folder that holds one and perhaps weights."""
+    """Config of a config.json, of the folder that holds one and perhaps weights, or of a file of headers."""
     path = Path(path)
+    if HeadersFile.is_one(path):
+        return open_checkpoint(path).config
     if not path.is_dir():
         return _config_of_file(path)
     config = _config_of_file(path / "config.json")
@@ -38,6 +42,18 @@ def read_config(path: str | Path) -> Config:
 
 
 def _config_of_file(file: Path) -> Config:
+    return _config(file, read_official(file))
+
+
+def _config(file: Path, official: Any) -> Config:
+    try:
+        return checked_config(official)
+    except ValueError as error:
+        raise ValueError(f"{file}: {str(error).removeprefix('config.json: ')}") from None
+
+
+def read_official(file: Path) -> Any:
+    """What a config.json holds. ValueError when it cannot be read within limits."""
     if not file.exists():
         raise ValueError(f"{file}: no such file; expected an official config.json")
     if file.suffix == ".safetensors":
@@ -45,9 +61,9 @@ def _config_of_file(file: Path) -> Config:
     text = read_bytes(file, LARGEST_FILE)
     try:
         check_marks(text, MOST_MARKS)
-        return checked_config(with_file_beside(parse_json(text), file.parent))
+        return with_file_beside(parse_json(text), file.parent)
     except ValueError as error:
-        raise ValueError(f"{file}: {str(error).removeprefix('config.json: ')}") from None
+        raise ValueError(f"{file}: {error}") from None
 
 
 def checked_config(official: dict) -> Config:
@@ -64,11 +80,16 @@ def open_checkpoint(folder: str | Path) -> "Checkpoint":
 
 
 class Checkpoint:
-    """A folder of safetensors files, complete or in part."""
+    """A folder of safetensors files, complete or in part; or the headers of one, without numbers."""
 
     def __init__(self, path: Path):
-        config = _config_of_file(path / "config.json")
-        self.folder: Folder | OfficialNames = Folder(path)
+        self.folder: Folder | HeadersFile | OfficialNames
+        if HeadersFile.is_one(path):
+            self.folder = HeadersFile(path)
+            config = _config(path, self.folder.config)
+        else:
+            config = _config_of_file(path / "config.json")
+            self.folder = Folder(path)
         self.config = _with_padding(config, self.folder)
         self.layout = Layout(build(self.config), self.config, lambda: self.folder.weight_map)
         if (count := len(self.layout)) > MOST_TENSORS:
@@ -260,7 +281,7 @@ class Checkpoint:
             )
 
 
-def _with_padding(config: Config, folder: Folder) -> Config:
+def _with_padding(config: Config, folder: Folder | HeadersFile) -> Config:
     """config.json does not state how long A_log is stored: the tensor does."""
     for name, file in folder.weight_map.items():
         if (

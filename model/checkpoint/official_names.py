@@ -13,6 +13,7 @@ from torch import Tensor
 
 from k3scope.model.checkpoint.tensor_layout import TEXT, Layout
 from k3scope.model.files.checkpoint_folder import Folder
+from k3scope.model.files.headers_file import HeadersFile
 from k3scope.model.files.safetensors_header import TensorHeader
 
 LAYER = re.compile(r"(?:^|\.)layers\.(\d{1,9})\.")
@@ -63,7 +64,7 @@ class Place:
 class OfficialNames:
     """A folder that is asked for official names. `unknown` is what has none, `ignored` what nothing needs."""
 
-    def __init__(self, folder: Folder, layout: Layout):
+    def __init__(self, folder: Folder | HeadersFile, layout: Layout):
         self.folder, self.path = folder, folder.path
         self._layout = layout
         self._parts: dict[str, Place] = {}

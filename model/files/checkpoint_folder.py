@@ -38,19 +38,22 @@ class Folder:
     @cached_property
     def present(self) -> frozenset[str]:
         """The files that are there, after comparing their names with those of the index."""
-        for file in self.files:
-            headers = self.shard(file).headers
-            for name in headers:
-                if (indexed := self.weight_map.get(name, "no file")) != file:
-                    raise ValueError(
-                        f"{self.path}: {file} holds {shown(name)}, which {INDEX} places in {indexed}"
-                    )
+        placed: dict[str, list[str]] = {file: [] for file in self.files}
         for name, file in self.weight_map.items():
-            if file in self._opened and name not in self._opened[file].headers:
-                raise ValueError(
-                    f"{self.path}: {INDEX} places {shown(name)} in {file}, which does not hold it"
-                )
+            placed.get(file, []).append(name)
+        for file, names in placed.items():
+            self.check(file, self.shard(file).headers, names)
         return frozenset(self.files)
+
+    def check(self, file: str, headers: dict[str, TensorHeader], names: list[str]) -> None:
+        """ValueError when a file holds others than the `names` that the index places in it."""
+        for name in headers:
+            if (indexed := self.weight_map.get(name, "no file")) != file:
+                raise ValueError(
+                    f"{self.path}: {file} holds {shown(name)}, which {INDEX} places in {indexed}"
+                )
+        if (absent := next((name for name in names if name not in headers), None)) is not None:
+            raise ValueError(f"{self.path}: {INDEX} places {shown(absent)} in {file}, which does not hold it")
 
     def header(self, name: str) -> TensorHeader | None:
         """The header entry of a tensor; None when the file or the name is missing."""

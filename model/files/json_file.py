@@ -86,7 +86,7 @@ def check_depth(text: str | bytes, deepest: int = DEEPEST) -> None:
 
 
 def too_deep(deepest: int) -> str:
-    return f"not valid JSON here (nested too deeply; expected at most {deepest} levels)"
+    return f"JSON nested too deeply; expected at most {deepest} levels"
 
 
 def no_number(text: str):

@@ -112,19 +112,14 @@ def byte_count(dtype: str, shape: Iterable[int]) -> int:
     return bits // 8
 
 
-def tensor_header(dtype: Any, shape: Any, start: int, stop: int) -> TensorHeader:
-    """Of values that may be anything. ValueError says which is none, without the name of the tensor."""
+def check_kind(dtype: Any, shape: Any) -> None:
+    """ValueError says which is none, without the name of the tensor."""
     if not isinstance(dtype, str) or dtype not in BITS:
         raise ValueError(f"has dtype {short(dtype)}; expected one of {', '.join(BITS)}")
     if not isinstance(shape, list) or not all(map(is_size, shape)):
         raise ValueError("has a shape that is no list of whole numbers from 0 on")
     if len(shape) > MOST_AXES:
         raise ValueError(f"has a shape of {len(shape):,} axes; at most {MOST_AXES} are read")
-    if stop < start:
-        raise ValueError(f"has data_offsets that end {start - stop:,} bytes before they begin")
-    if stop - start != byte_count(dtype, shape):
-        raise ValueError(f"has {stop - start:,} bytes, not those of its shape")
-    return TensorHeader(dtype, tuple(shape), start, stop)
 
 
 def is_size(value: Any) -> bool:
@@ -141,10 +136,16 @@ def _header(name: str, raw: Any, base: int) -> TensorHeader:
     offsets = raw["data_offsets"]
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(is_size, offsets)):
         raise ValueError(f"{shown(name)} has data_offsets that are no two whole numbers from 0 on")
+    dtype, shape, (start, stop) = raw["dtype"], raw["shape"], offsets
     try:
-        return tensor_header(raw["dtype"], raw["shape"], base + offsets[0], base + offsets[1])
+        check_kind(dtype, shape)
+        if stop < start:
+            raise ValueError(f"has data_offsets that end {start - stop:,} bytes before they begin")
+        if stop - start != byte_count(dtype, shape):
+            raise ValueError(f"has {stop - start:,} bytes, not those of its shape")
     except ValueError as error:
         raise ValueError(f"{shown(name)} {error}") from None
+    return TensorHeader(dtype, tuple(shape), base + start, base + stop)
 
 
 def _check_metadata(value: Any) -> None:

@@ -26,7 +26,8 @@ class Shard:
 
     def __init__(self, path: Path):
         self.path = path
-        self.headers: dict[str, TensorHeader] = _headers(path)
+        self.size = file_size(path)  # bytes
+        self.headers, self.data_start = _headers(path, self.size)
         self._map: mmap.mmap | None = None
 
     def tensor(self, name: str) -> Tensor:
@@ -70,8 +71,8 @@ def _empty(shape: tuple[int, ...], dtype: torch.dtype, what: str) -> Tensor:
         raise ValueError(f"{what} has a shape that torch cannot make: {shape}") from None
 
 
-def _headers(path: Path) -> dict[str, TensorHeader]:
-    size = file_size(path)
+def _headers(path: Path, size: int) -> tuple[dict[str, TensorHeader], int]:
+    """The tensors by name, and the byte behind the header."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -88,4 +89,4 @@ def _headers(path: Path) -> dict[str, TensorHeader]:
             check_places(headers, 8 + length, size)
         except ValueError as error:
             raise ValueError(f"{path}: not a whole safetensors file ({error})") from None
-    return headers
+    return headers, 8 + length

@@ -89,11 +89,15 @@ def check_ids(model: KimiK3, ids: Tensor) -> Tensor:
 
 def official_trace(model: KimiK3, ids: Tensor, edits=None, images: Images | None = None) -> dict[str, Tensor]:
     """The inner tensors of a pass under framework-neutral names (`layers.N.router.topk_idx`, ...)."""
-    run = trace(model, ids, edits=edits, images=images)
+    return official_tensors(trace(model, ids, edits=edits, images=images), model.config)
+
+
+def official_tensors(run: Trace, config: Config) -> dict[str, Tensor]:
+    """What `official_trace` has of a pass."""
     out = {"token_ids": run.ids, "logits": run.logits}
     out |= {name: run.values[point] for name, point in OUTSIDE_LAYERS.items() if point in run.values}
-    for layer in range(model.config.layers):
-        out |= layer_tensors(run, layer, model.config)
+    for layer in range(config.layers):
+        out |= layer_tensors(run, layer, config)
     return {name: value.contiguous() for name, value in out.items()}
 
 

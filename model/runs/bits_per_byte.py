@@ -57,8 +57,10 @@ def refuse_bad(model: KimiK3, ids: list[int], losses: Tensor, window: int | None
     if not bad:
         return
     start = bad[0] // (window or len(ids)) * (window or len(ids))
-    point = first_bad_of(model, torch.tensor([model.config.bos, *ids[start : bad[0]]]))
+    # in a pass of many tokens NaN spreads to earlier ones too, as 0 times NaN is NaN: it takes the whole pass
+    stop = min(len(ids), start + (window or len(ids)), start + (bad[0] - start) // STRIDE * STRIDE + STRIDE)
+    point = first_bad_of(model, torch.tensor([model.config.bos, *ids[start : stop - 1]]))
     raise NotFinite(
-        f"the losses are not finite from token {bad[0]} on, so there is no score; "
+        f"{len(bad):,} of {len(ids):,} losses are not finite, so there is no score; "
         f"first NaN or infinity: {point or 'the loss itself'}"
     )

@@ -5,11 +5,13 @@ import re
 from functools import cache
 
 import torch
+from PIL import Image
 
 from k3scope.app.runs.forward_pass import LoadedModel, PassInput, forward
 from k3scope.app.runs.run_spec import RunSpec
 from k3scope.model import load
 from k3scope.model.loading import tokenizer
+from k3scope.model.vision.preprocess import prompt_text
 
 NAN, INF = float("nan"), float("inf")
 PROMPT = "see one bad token here"
@@ -71,3 +73,25 @@ def not_numbers(shown) -> list:
         return []
     text = re.sub(r"NaN\s+or\s+infinity", "", re.sub("<[^>]*>", "", shown))  # an SVG breaks its lines
     return [bad[0] for bad in [_NUMBER.search(text)] if bad]
+
+
+@cache
+def bad_image_run(stage: str):
+    """The same of a text after an image, with NaN in the vision tower (`patches`, `block`, `projector`)."""
+    model, reader = load("k3-random", torch.float32), tokenizer("k3-random")
+    tower = {
+        "patches": model.vision_tower.patch_embed,
+        "block": model.vision_tower.encoder.blocks[1],
+        "projector": model.mm_projector,
+    }
+    with torch.no_grad():
+        next(tower[stage].parameters()).fill_(NAN)
+    image = Image.new("RGB", (56, 42), "teal")
+    ids = [*reader.encode(prompt_text([image]), specials=True), *reader.encode(PROMPT)]
+    spec = RunSpec("k3-random", "0" * 12, PROMPT, ("0" * 64,))
+    return forward(
+        LoadedModel(model, reader, True, True),
+        PassInput(spec, ids, [image], {}),
+        lambda path: None,
+        lambda: None,
+    )

@@ -72,7 +72,8 @@ def did_you_mean(typed: str, known: list[str]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; what a person typed wrong ends in one sentence and exit status 2.
+    """Run one command; what a person typed wrong ends in one sentence and exit status 2, numbers that are not
+    finite with 1.
 
     Without `argv` it is the command line of this process.
     """
@@ -87,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
         return options.run(options) or 0
     except ValueError as error:
         print(f"k3scope: {error}", file=sys.stderr)
-        return 2
+        return getattr(error, "exit_status", 2)
     except BrokenPipeError:  # the reader has seen enough
         sys.stderr.close()
     return 0

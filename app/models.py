@@ -2,6 +2,7 @@
 
 import os
 from functools import cache
+from pathlib import Path
 
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec.format_numbers import size
@@ -32,7 +33,9 @@ def add(text: str) -> RegisteredModel:
         check_drawn(*model.config.depths)
         return model
     except ValueError as error:
-        raise ValueError(f"--model {text}: {error}") from None
+        where = Path(path).expanduser().resolve()
+        why = str(error).removeprefix(f"{where}: ").removeprefix(f"{where}/")
+        raise ValueError(f"--model {text}: {why}") from None
 
 
 def drawn() -> tuple[str, ...]:

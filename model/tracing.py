@@ -150,12 +150,16 @@ def official_trace(
 
     Of a batch with padding also `real` [B, T], 1 at tokens; what the others hold means nothing.
     """
-    run = trace(model, ids, edits=edits, images=images, real=real)
+    return official_tensors(trace(model, ids, edits=edits, images=images, real=real), model.config)
+
+
+def official_tensors(run: Trace, config: Config) -> dict[str, Tensor]:
+    """What `official_trace` has of a pass."""
     out = {"token_ids": run.ids, "logits": run.logits}
     out |= {} if run.real is None else {REAL: run.real.to(torch.uint8)}
     out |= {name: run.values[point] for name, point in OUTSIDE_LAYERS.items() if point in run.values}
-    for layer in range(model.config.layers):
-        out |= layer_tensors(run, layer, model.config)
+    for layer in range(config.layers):
+        out |= layer_tensors(run, layer, config)
     return {name: value.contiguous() for name, value in out.items()}
 
 

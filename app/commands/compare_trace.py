@@ -47,7 +47,12 @@ def _worst_by_kind(differences: list[TraceDifference]) -> list[TraceDifference]:
 def _print_routes(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
     from k3scope.model.interventions.forced_routing import agreement
 
+    weights = [_by_layer(t, "router.topk_weight") for t in (ours, theirs)]
+    bad = {n for by_layer in weights for n, weight in by_layer.items() if not weight.isfinite().all()}
     routes = [_by_layer(t, "router.topk_idx") for t in (ours, theirs)]
+    routes = [{n: index for n, index in by_layer.items() if n not in bad} for by_layer in routes]
+    if bad:
+        print(f"layers {', '.join(map(str, sorted(bad)))}: scores that are not finite choose no experts")
     apart = [a for a in agreement(*routes, _by_layer(theirs, "router.margin")) if a.tokens_apart]
     for a in apart:
         margin = "" if a.widest_margin is None else f", widest margin among them {a.widest_margin:.1e}"

@@ -16,6 +16,10 @@ def arguments(parser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the draws; the same gives the same text")
     parser.add_argument("--format", choices=["text", "json"], default="text")
+    parser.epilog = (
+        "Where logits are not finite nothing is printed: the first hook point with NaN or infinity is named "
+        "and the exit status is 1."
+    )
 
 
 def run(options) -> None:

@@ -26,20 +26,25 @@ def arguments(parser) -> None:
     )
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
     parser.add_argument("--zoom", type=float, default=2.0, help="pixels per unit of a PNG")
+    parser.epilog = (
+        "Where the pass has NaN or infinity the first hook point that has is named and the exit status is 1; "
+        "the file is written all the same, with what is not finite marked."
+    )
     parser.add_argument(
         "--out", required=True, help=f"file to write; its ending says the format: {' '.join(SUFFIXES)}"
     )
 
 
-def run(options) -> None:
+def run(options) -> int:
     from k3scope.app.commands.lab_file import encode, pictures
+    from k3scope.app.commands.not_finite import report
 
     out = Path(options.out)
     if out.suffix not in SUFFIXES:
         raise ValueError(
             f"--out {out}: the ending {out.suffix!r} is no format; expected {', '.join(SUFFIXES)}"
         )
-    measured, picture = pictures(options)
+    measured, picture, baseline = pictures(options)
     content = encode(measured, picture, options, out.suffix)
     try:
         out.write_bytes(content)
@@ -47,3 +52,4 @@ def run(options) -> None:
         raise ValueError(f"cannot write {out} ({error.strerror})") from None
     print(picture)
     print(f"{out}: {len(content):,} bytes")
+    return report(measured.first_bad, baseline.first_bad if baseline else None)

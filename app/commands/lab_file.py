@@ -5,7 +5,7 @@ import io
 import numpy as np
 
 from k3scope.app.commands import intervention_options
-from k3scope.app.lab.picture_difference import Pairs, minus
+from k3scope.app.lab.picture_difference import Pairs, captioned, minus
 from k3scope.diagrams.drawing.heatmap_svg import plot_svg
 from k3scope.diagrams.drawing.png import to_png
 from k3scope.model.measure.picture import Picture
@@ -13,8 +13,8 @@ from k3scope.model.runs.lab import lab
 from k3scope.model.runs.run import Run
 
 
-def pictures(options) -> tuple[Run, Picture]:
-    """The run and its picture; with a baseline, less the picture of that one where tokens are the same."""
+def pictures(options) -> tuple[Run, Picture, Run | None]:
+    """The run, its picture, and the baseline: its picture is taken off where tokens are the same."""
     interventions, sources = (
         intervention_options.interventions(options),
         intervention_options.sources(options),
@@ -22,11 +22,12 @@ def pictures(options) -> tuple[Run, Picture]:
     run = lab(options.prompt, options.model, interventions, sources, [options.view])
     picture = _picture(run, options, options.token)
     if options.baseline is None:
-        return run, picture
+        return run, picture, None
     baseline = lab(options.baseline, options.model, views=[options.view])
     pairs = Pairs.of(run, baseline)
     token = None if options.token is None else pairs.partner(options.token)
-    return run, minus(picture, _picture(baseline, options, token), pairs)
+    difference = minus(picture, _picture(baseline, options, token), pairs)
+    return run, captioned(difference, baseline), baseline
 
 
 def _picture(run: Run, options, token: int | None) -> Picture:

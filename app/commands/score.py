@@ -11,12 +11,16 @@ def arguments(parser) -> None:
         "--window", type=int, help="start again with an empty cache after so many tokens (default: never)"
     )
     parser.add_argument("--format", choices=["text", "json"], default="text")
+    parser.epilog = (
+        "Where a loss is not finite there is no score: the first hook point with NaN or infinity is named "
+        "and the exit status is 1."
+    )
 
 
 def run(options) -> None:
     from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
     from k3scope.model.loading import load
-    from k3scope.model.runs.bits_per_byte import bits_per_byte, text_losses, token_bytes
+    from k3scope.model.runs.bits_per_byte import bits_per_byte, refuse_bad, text_losses, token_bytes
 
     if options.window is not None and options.window < 1:
         raise ValueError(f"--window {options.window}: expected at least 1")
@@ -25,6 +29,7 @@ def run(options) -> None:
     tokenizer = tokenizer_of(options.model, model.config.vocab)
     ids = tokenizer.encode(text)
     losses = text_losses(model, ids, options.window)
+    refuse_bad(model, ids, losses, options.window)
     score = {
         "model": options.model,
         "bytes": len(text.encode()),

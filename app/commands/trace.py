@@ -27,9 +27,14 @@ def arguments(parser) -> None:
     parser.add_argument("--routes", help="trace whose choice of experts is forced on this run")
     intervention_options.arguments(parser)
     parser.add_argument("--out", required=True, help="file to write")
+    parser.epilog = (
+        "Where a tensor has NaN or infinity the first hook point that has is named and the exit status is 1; "
+        "the file is written all the same."
+    )
 
 
-def run(options) -> None:
+def run(options) -> int:
+    from k3scope.app.commands.not_finite import report
     from k3scope.app.commands.trace_file import write_trace
 
-    write_trace(options)
+    return report(write_trace(options))

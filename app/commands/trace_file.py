@@ -12,16 +12,20 @@ from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.config import Config
 from k3scope.model.interventions.edits import edits
 from k3scope.model.interventions.forced_routing import forced, load_routes
+from k3scope.model.measure.statistics import all_statistics, first_bad
 from k3scope.model.runs.lab import sources_of
-from k3scope.model.tracing import layer_tensors, official_trace
+from k3scope.model.tracing import layer_tensors, official_tensors, trace
 from k3scope.model.vision.preprocess import prepare, prompt_text, read
 from k3scope.model.vision.tower import Images
 
 MASKS = ("real", "attention_mask")  # tensors of an ids file: 1 at tokens, 0 at padding
 
 
-def write_trace(options) -> None:
-    """Run the whole model, or the leading layers that a folder has. ValueError says what cannot work."""
+def write_trace(options) -> str | None:
+    """Run the whole model, or the leading layers that a folder has; the first hook point that is not finite.
+
+    ValueError says what cannot work.
+    """
     if Path(options.model).is_dir():
         checkpoint = open_checkpoint(options.model)
         if checkpoint.missing or options.hidden:
@@ -31,10 +35,13 @@ def write_trace(options) -> None:
     model = load(options.model, _dtype(options), _device(options.device))
     ids, real = _ids(options, model.config), _mask(options)
     ids, real = (None if t is None else t.to(options.device) for t in (ids, real))
-    tensors = official_trace(model, ids, _edits(options, model), _images(options, model.config), real)
+    images = _images(options, model.config)
+    run = trace(model, ids, edits=_edits(options, model), images=images, real=real)
+    tensors = official_tensors(run, model.config)
     write_tensors(tensors, options.out)
     shape = tuple(tensors["token_ids"].shape)
     print(f"{options.out}: {len(tensors)} tensors of a forward over {shape} ids")
+    return first_bad(all_statistics(run))
 
 
 def _edits(options, model: KimiK3) -> dict:
@@ -49,7 +56,7 @@ def _edits(options, model: KimiK3) -> dict:
     return routed | intervened
 
 
-def _run_leading(options, checkpoint: Checkpoint) -> None:
+def _run_leading(options, checkpoint: Checkpoint) -> str | None:
     """Run the layers that are complete, from ids or from hidden states, and say what is missing."""
     if options.routes:
         raise ValueError("--routes needs the whole model; this run ends at the last complete layer")
@@ -69,6 +76,7 @@ def _run_leading(options, checkpoint: Checkpoint) -> None:
     if checkpoint.missing:
         print(checkpoint.problem())
     print(f"{options.out}: {len(tensors)} tensors of layers 0 to {layers - 1}")
+    return first_bad(all_statistics(run))
 
 
 def _ids(options, config: Config) -> torch.Tensor:

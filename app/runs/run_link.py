@@ -4,6 +4,7 @@ from k3scope.app.link.state import State
 from k3scope.app.runs import run_status
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_spec import RunSpec
+from k3scope.model.measure.not_finite import sentence
 
 PLAIN = "plain"  # the baseline is the same run without its interventions
 
@@ -57,4 +58,4 @@ def problem_of(result: RunResult, state: State, stored: RunSpec | None, linked: 
     if same_weights and stored is None and state.run_id and state.run_id not in result.ids:
         return run_status.PROMPT_ALONE
     bad = result.readings.first_bad
-    return run_status.NOT_FINITE.format(point=bad) if bad else run_status.not_kept(result)
+    return sentence(bad) if bad else run_status.not_kept(result)

@@ -26,7 +26,6 @@ OTHER_BASELINE = (
     "as this one runs it."
 )
 UNKNOWN_BASELINE = "The run {run} to compare with is not known here; run it again, or choose another."
-NOT_FINITE = "NaN or infinity first appeared in {point}: what follows from it means nothing."
 LOST_IMAGES = (
     "{lost} of the {count} images of this run are no longer kept here. Add them again, or leave them out, "
     "and press Run."

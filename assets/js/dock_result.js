@@ -2,7 +2,8 @@
  * The tokens of a run and what would come next, after dom.js: a part of the dock that can be folded away.
  *
  * Shows `result`: { chips: [id, text, kind, first position, count of tokens, whether generated][], count,
- * next: [id, text, kind, probability][], badge, caption }; `token` is the chosen position.
+ * next: [id, text, kind, probability][], no_next (why there is none), badge, caption }; `token` is the chosen
+ * position.
  * Sends token { index }, null when the chosen one is clicked again.
  */
 const MAX_CHIPS = 256 // until "show all"
@@ -49,7 +50,7 @@ const nextTokens = (result) => {
     h("i", {}, h("b", { style: `width:${(100 * p) / top}%` })), h("span", { class: "p" }, percent(p)))
   return h("section", { class: "next", "aria-label": "Likeliest next tokens" },
     h("h3", {}, "Next token", badgeOf(result.badge)),
-    h("ol", {}, ...result.next.map(row)))
+    result.no_next ? h("p", {}, result.no_next) : h("ol", {}, ...result.next.map(row)))
 }
 
 // The button that folds the tokens away, the caption of an example, and the result itself.

@@ -2,8 +2,9 @@
  * Every token of the run with its numbers, after dom.js and lab_continuation.js; and what the model expects
  * after the chosen one.
  *
- * Shows `tokens`: { rows: [text, kind, id, probability, loss, rank][], vocab, summary, badge, first_generated }
- * and `next`: { token, rows: [id, text, kind, probability, whether it came next][] }; `token` is the chosen one.
+ * Shows `tokens`: { rows: [text, kind, id, probability, loss, rank][], vocab, summary, badge, first_generated },
+ * numbers null where nothing predicted a token, its rank -1 where what did is not finite; and `next`: { token,
+ * rows: [id, text, kind, probability, whether it came next][], problem }; `token` is the chosen one.
  * Sends { token: position } to choose one, and { append: id, after: position } to go on with a candidate.
  */
 const MAX_CHIPS = 256
@@ -12,19 +13,20 @@ const progressBar = (share) => h("i", {}, h("b", { style: `width:${share}%` }))
 
 const tokenSentence = (position, [text, , id, p, loss, rank], vocab) => {
   const name = `Token ${position} “${text}”, id ${id}`
+  if (rank === -1) return `${name}: its probability is not a number.`
   if (p === null) return `${name}: nothing before it predicted it.`
   const [ordinal, all] = [rank + 1, vocab].map((n) => n.toLocaleString("en-US"))
   return `${name}: probability ${p.toPrecision(4)}, loss ${loss.toFixed(3)} nats, rank ${ordinal} of ${all}.`
 }
 
-const tokenChip = (model, [text, kind, id, p, loss], position) => {
+const tokenChip = (model, [text, kind, id, p, loss, rank], position) => {
   const generated = position >= model.tokens.first_generated, chosen = position === model.token
-  const numbers = p === null ? "" : `, probability ${p.toPrecision(4)}, loss ${loss.toFixed(3)} nats`
+  const numbers = rank === -1 ? ", probability not a number" : p === null ? "" : `, probability ${p.toPrecision(4)}, loss ${loss.toFixed(3)} nats`
   return h("button", {
     type: "button", class: `chip ${kind}${generated ? " new" : ""}`, "data-index": position,
     "aria-pressed": String(chosen), tabindex: chosen ? 0 : -1,
     title: `${generated ? "added, " : ""}id ${id}${numbers}`, onclick: () => model.send_msg({ token: position }),
-  }, h("span", {}, text), h("small", {}, p === null ? "–" : percent(p)),
+  }, h("span", {}, text), h("small", {}, rank === -1 ? "not a number" : p === null ? "–" : percent(p)),
   progressBar(p === null ? 0 : Math.max(2, 100 * p)))
 }
 
@@ -37,7 +39,7 @@ const candidate = (model, [id, text, kind, p, actual], top) => h("li", {}, h("bu
 export function render({ model, el }) {
   const list = h("div", { class: "chips", role: "group", "aria-label": "Tokens with their probability" })
   const status = h("p", { role: "status" }), next = h("ol", {})
-  const heading = h("h2", {}), after = h("h2", {}), hint = h("p", {}, "Choose one to go on from there.")
+  const heading = h("h2", {}), after = h("h2", {}), hint = h("p", {})
   let first = 0 // position of the first chip: of a long run only those around the chosen token are drawn
   el.append(h("div", { class: "tokens" },
     h("section", {}, heading, list, status, continuationForm(model)),
@@ -67,6 +69,7 @@ export function render({ model, el }) {
   const drawNext = () => {
     const rows = model.next.rows ?? [], top = rows[0]?.[3] || 1
     after.textContent = `After token ${model.next.token ?? ""}`
+    hint.textContent = model.next.problem || "Choose one to go on from there."
     next.replaceChildren(...rows.map((row) => candidate(model, row, top)))
   }
   list.onkeydown = (event) => {

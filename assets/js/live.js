@@ -5,7 +5,7 @@
  * charts: Chart[], tables: { name, shape, cells: [name, value][], not_finite }[] }, or { empty, example } before a run.
  * Sends { type: "layer", layer }, { type: "draw" } and { type: "example" }.
  *
- * @typedef {{ kind: "columns" | "rows", title: string, text: string, labels: string[], values: number[],
+ * @typedef {{ kind: "columns" | "rows", title: string, text: string, labels: string[], values: (number | null)[],
  *   tips: string[], chosen: number | null }} Chart
  */
 const NS = "http://www.w3.org/2000/svg"
@@ -20,30 +20,34 @@ const shortNumber = (value) => {
   return value >= 99.95 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3)
 }
 
+// of what is finite; null has no bar
+const largest = (values) => Math.max(0, ...values.filter((value) => value !== null)) || 1
+
 const columnChart = ({ labels, values, tips, chosen, title }) => {
   const height = 96, width = 360, step = width / values.length, gap = step > 4 ? 1 : 0
-  const top = Math.max(...values) || 1
+  const top = largest(values), missing = values.filter((value) => value === null).length
+  const scale = missing === values.length ? "not finite" : shortNumber(top)
   const picture = svgElement("svg", {
     viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
-    "aria-label": `${title}: ${values.length} values, largest ${shortNumber(top)}`,
+    "aria-label": `${title}: ${values.length} values, largest ${scale}${missing ? `, ${missing} not finite` : ""}`,
   })
   values.forEach((value, i) => {
     const barHeight = (value / top) * height
     const bar = svgElement("g", { class: i === chosen ? "bar chosen" : "bar" }, picture)
     svgElement("rect", { class: "hit", x: i * step, y: 0, width: step, height }, bar) // small values have a tip too
-    svgElement("rect", { x: i * step + gap / 2, y: height - barHeight, width: step - gap, height: barHeight }, bar)
+    if (value !== null) svgElement("rect", { x: i * step + gap / 2, y: height - barHeight, width: step - gap, height: barHeight }, bar)
     svgElement("title", {}, bar).textContent = tips[i]
   })
   const every = Math.ceil(labels.length / 12)
   const axis = h("div", { class: "axis", "aria-hidden": "true" },
     ...labels.map((label, i) => h("span", {}, i % every ? "" : label)))
-  return h("div", { class: "columns" }, h("span", { class: "top" }, shortNumber(top)), picture, axis)
+  return h("div", { class: "columns" }, h("span", { class: "top" }, scale), picture, axis)
 }
 
 const rowChart = ({ labels, values, tips }) => {
-  const top = Math.max(...values) || 1
+  const top = largest(values)
   return h("ol", { class: "rows" }, ...values.map((value, i) => h("li", {},
-    h("span", {}, labels[i]), h("i", {}, h("b", { style: `width:${(100 * value) / top}%` })), h("span", { class: "n" }, tips[i]))))
+    h("span", {}, labels[i]), h("i", {}, h("b", { style: `width:${(100 * (value ?? 0)) / top}%` })), h("span", { class: "n" }, tips[i]))))
 }
 
 const chartSection = (chart) => h("section", {}, h("h3", {}, chart.title), h("p", {}, chart.text),

@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 
 from k3scope.model.checkpoint.checkpoint import open_checkpoint, read_config
-from k3scope.model.checkpoint.official_names import OfficialNames
+from k3scope.model.checkpoint.official_names import OfficialNames, official_name
 from k3scope.model.checkpoint.tensor_layout import Storage
 from k3scope.model.config import Config
 from k3scope.model.files.headers_file import HeadersFile
@@ -47,7 +47,8 @@ def _read(path: Path, _changed: int, _size: int) -> HeadersModel:
     elements = stored = scales = 0
     for file in headers.files:
         for name, header in headers.shard(file).headers.items():
-            size, tensor = header.stop - header.start, checkpoint.layout.find(name)
+            size = header.stop - header.start
+            tensor = checkpoint.layout.find(official_name(name, checkpoint.config.family))
             by_dtype[header.dtype] += 1
             stored += size
             scales += size if tensor and tensor.role == "scale" else 0

@@ -1,9 +1,11 @@
 """One number per layer and metric of a run: what stands beside the strip of layers."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from k3scope.model.measure.not_finite import number
 from k3scope.model.measure.readings import Readings
 from k3scope.model.measure.routing import balance
 
@@ -19,7 +21,18 @@ class LayerRow:
 
     @property
     def maximum(self) -> float:
-        return max(self.values.values(), default=0.0)
+        """Of the values that are finite."""
+        return max(filter(math.isfinite, self.values.values()), default=0.0)
+
+    def text(self, layer: int) -> str:
+        return number(self.values[layer], ".3g", self.unit)
+
+    def share(self, layer: int) -> float | None:
+        """Of the maximum; None for what is not finite."""
+        value = self.values[layer]
+        if not math.isfinite(value):
+            return None
+        return value / self.maximum if self.maximum else 0.0
 
 
 def rows(readings: Readings) -> tuple[LayerRow, ...]:

@@ -93,7 +93,7 @@ class Picture:
         Only those that are finite count.
         """
         values = self.measured[np.isfinite(self.measured)]
-        if not values.size:
+        if not values.size and not self.log:
             return 0.0, 1.0
         if self.log:
             positive = values[values > 0]

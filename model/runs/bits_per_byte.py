@@ -7,6 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from k3scope.model.kimi_k3 import KimiK3
+from k3scope.model.measure.not_finite import NotFinite
+from k3scope.model.measure.statistics import first_bad_of
 
 STRIDE = 256  # ids of a text run at a time; the cache carries the rest
 
@@ -47,3 +49,18 @@ def text_losses(model: KimiK3, ids: list[int], window: int | None = None) -> Ten
                 )
             )
     return torch.cat(losses) if losses else torch.zeros(0)
+
+
+def refuse_bad(model: KimiK3, ids: list[int], losses: Tensor, window: int | None = None) -> None:
+    """NotFinite when a loss of `text_losses` is not finite; it names the first hook point that is not."""
+    bad = (~losses.isfinite()).nonzero()[:, 0].tolist()
+    if not bad:
+        return
+    start = bad[0] // (window or len(ids)) * (window or len(ids))
+    # in a pass of many tokens NaN spreads to earlier ones too, as 0 times NaN is NaN: it takes the whole pass
+    stop = min(len(ids), start + (window or len(ids)), start + (bad[0] - start) // STRIDE * STRIDE + STRIDE)
+    point = first_bad_of(model, torch.tensor([model.config.bos, *ids[start : stop - 1]]))
+    raise NotFinite(
+        f"{len(bad):,} of {len(ids):,} losses are not finite, so there is no score; "
+        f"first NaN or infinity: {point or 'the loss itself'}"
+    )

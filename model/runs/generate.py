@@ -8,8 +8,9 @@ from torch import Tensor
 
 from k3scope.model.cache import Cache
 from k3scope.model.kimi_k3 import KimiK3
-from k3scope.model.measure.statistics import all_statistics, first_bad
-from k3scope.model.tracing import check_ids, trace
+from k3scope.model.measure.not_finite import NotFinite
+from k3scope.model.measure.statistics import first_bad_of
+from k3scope.model.tracing import check_ids
 from k3scope.model.vision.tower import Images
 
 SNAPSHOT_EVERY = 64  # tokens; a KDA state cannot be rewound, only copied
@@ -103,8 +104,8 @@ def steps(
 
 def _refuse_bad(model: KimiK3, ids: Tensor, logits: Tensor, images: Images | None = None) -> None:
     if not logits.isfinite().all():
-        point = first_bad(all_statistics(trace(model, ids, images=images)))
-        raise ValueError(f"the logits are not finite, so nothing is sampled; first NaN or infinity: {point}")
+        point = first_bad_of(model, ids, images=images)
+        raise NotFinite(f"the logits are not finite, so nothing is sampled; first NaN or infinity: {point}")
 
 
 def choose(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> int:

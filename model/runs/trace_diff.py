@@ -77,8 +77,8 @@ def _difference(name: str, a: Tensor, b: Tensor) -> TraceDifference:
     if not b.is_floating_point():
         return TraceDifference(name, (a != b).double().mean().item())
     a, b = a.double(), b.double()
-    if not (a.isfinite().all() and b.isfinite().all()):
-        return TraceDifference(name, float("inf"), "NaN or infinity")
+    if bad := [file for file, t in (("ours", a), ("theirs", b)) if not t.isfinite().all()]:
+        return TraceDifference(name, float("inf"), f"NaN or infinity in {' and in '.join(bad)}")
     scale = b.abs().max().item() or 1.0
     return TraceDifference(name, (a - b).abs().max().item() / scale)
 

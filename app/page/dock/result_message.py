@@ -5,9 +5,14 @@ from k3scope.app.model_cards import badge
 from k3scope.app.page.kit.token_chip import chip
 from k3scope.app.runs.run_result import RunResult
 
+NO_NEXT = "The logits of the last token are not finite: no token is likelier than another."
+
 
 def result_message(result: RunResult) -> dict:
-    """chips, count (of all tokens), next, badge, and the caption of the example that the run is of."""
+    """chips, count (of all tokens), next, badge, and the caption of the example that the run is of.
+
+    `no_next`: why there is no next token.
+    """
     spec = result.spec
     example = example_of(spec.model, spec.prompt, spec.interventions)
     return {
@@ -15,6 +20,7 @@ def result_message(result: RunResult) -> dict:
         "chips": chips(result),
         "count": len(result.tokens),
         "next": [[*chip(token), round(probability, 6)] for token, probability in result.next],
+        "no_next": "" if result.next else NO_NEXT,
         "badge": badge(spec.model),
     }
 

@@ -18,6 +18,7 @@ from k3scope.app.runs.run_session import RunSession
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec import block_spec
 from k3scope.model.config import Config
+from k3scope.model.measure.not_finite import sentence
 
 EMPTY = (
     "Nothing has run yet. After a run this tab shows what the selected block computed: statistics of its "
@@ -91,7 +92,7 @@ def _readout(session: RunSession, chosen: int | None) -> dict:
         "layers": reading.layers if len(reading.layers) > 1 else [],
         "charts": [asdict(chart) for chart in live_charts.charts(run, reading, state.token)],
         "tables": live_charts.statistics(run, reading),
-        "problem": f"NaN or infinity first appeared in {first_bad}." if first_bad else "",
+        "problem": sentence(first_bad) if first_bad else "",
     }
 
 

@@ -1,5 +1,7 @@
 """What a run measured of one block in one layer, as text, numbers and bars for the Live tab."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +13,8 @@ from k3scope.diagrams.spec import block_spec
 from k3scope.diagrams.spec.block_spec import Block
 from k3scope.model.config import Config
 from k3scope.model.measure.depth import MixWeights
+from k3scope.model.measure.not_finite import NOT_A_NUMBER, number
+from k3scope.model.measure.routing import Routing
 from k3scope.model.measure.statistics import Statistics
 
 ROUTED = ("latent_moe", "moe_router", "moe_experts", "moe_combine")
@@ -22,13 +26,16 @@ HEADS = ("lm_head",)
 
 @dataclass(frozen=True)
 class Chart:
-    """Bars: upright `columns` when they are many and alike, `rows` when each has a name."""
+    """Bars: upright `columns` when they are many and alike, `rows` when each has a name.
+
+    None stands for what is not finite: it has no bar, and its tip says so.
+    """
 
     kind: str
     title: str
     text: str
     labels: list[str]
-    values: list[float]
+    values: list[float | None]
     tips: list[str]
     chosen: int | None = None
 
@@ -87,10 +94,10 @@ def _name(point: str, reading: BlockReading) -> str:
 
 def _numbers(s: Statistics) -> dict:
     cells = {"mean": s.mean, "std": s.std, "RMS": s.rms, "min": s.min, "max": s.max}
-    rows = [[name, f"{value:.4g}"] for name, value in cells.items()]
+    rows = [[name, number(value, ".4g")] for name, value in cells.items()]
     return {
         "shape": "[" + ", ".join(f"{n:,}" for n in s.shape) + "]",
-        "cells": [*rows, ["zeros", f"{100 * s.zeros:.3g}%"]],
+        "cells": [*rows, ["zeros", f"{100 * s.zeros:.3g}%" if s.finite else NOT_A_NUMBER]],
         "not_finite": not s.finite,
     }
 
@@ -115,24 +122,39 @@ def charts(run: RunResult, reading: BlockReading, token: int | None) -> list[Cha
 def _routing(run: RunResult, layer: int, token: int | None) -> list[Chart]:
     c, routing = run.config, run.readings.routing[layer]
     counts, load = routing.counts(c.experts), routing.load(c.experts)
-    tokens = len(run.tokens)
-    text = (
-        f"{tokens:,} × {c.top_k} = {tokens * c.top_k:,} choices. Distance between the last chosen and the "
-        f"first refused score: median {np.median(routing.margin):.3g}, smallest {routing.margin.min():.3g}."
-    )
-    tips = [
-        f"expert {i}: {n:,} tokens, weights sum to {w:.3g}"
-        for i, (n, w) in enumerate(zip(counts, load, strict=True))
-    ]
-    names = [str(i) for i in range(c.experts)]
-    drawn = [Chart("columns", "Tokens per expert", text, names, counts.tolist(), tips)]
+    names, chose = [str(i) for i in range(c.experts)], ~routing.bad
+    if chose.any():
+        values = counts.tolist()
+        tips = [
+            f"expert {i}: {n:,} tokens, weights sum to {w:.3g}"
+            for i, (n, w) in enumerate(zip(counts, load, strict=True))
+        ]
+    else:
+        values, tips = [None] * c.experts, [f"expert {i}: {NOT_A_NUMBER}" for i in names]
+    drawn = [Chart("columns", "Tokens per expert", _choices(routing, c.top_k), names, values, tips)]
     if token is not None:
         drawn.append(_choice(run, layer, token))
     return drawn
 
 
+def _choices(routing: Routing, top_k: int) -> str:
+    """How many choices there are and how close they were, in sentences."""
+    chose, bad = int((~routing.bad).sum()), int(routing.bad.sum())
+    if not chose:
+        return "The scores are not finite: no expert is chosen rather than another."
+    margin = routing.margin[~routing.bad]
+    text = (
+        f"{chose:,} × {top_k} = {chose * top_k:,} choices. Distance between the last chosen and the "
+        f"first refused score: median {np.median(margin):.3g}, smallest {margin.min():.3g}."
+    )
+    return text + (f" {bad:,} more tokens have scores that are not finite, and choose none." if bad else "")
+
+
 def _choice(run: RunResult, layer: int, token: int) -> Chart:
     routing = run.readings.routing[layer]
+    if routing.bad[token]:
+        why = f"The scores of {run.tokens[token].text!r} are not finite: no expert is chosen."
+        return Chart("rows", f"Experts of token {token}", why, [], [], [])
     index, weight = routing.index[token].tolist(), routing.weight[token].tolist()
     return Chart(
         "rows",
@@ -148,13 +170,16 @@ def _sums(run: RunResult, layer: int | None, token: int | None) -> Chart:
     residual, c = run.readings.residual, run.config
     values = residual.rms.mean(-1) if token is None else residual.rms[:, token]
     whose = "mean over the tokens" if token is None else f"token {token}, {run.tokens[token].text!r}"
-    tips = [f"layer {i} ({kind_of(c, i)}): {v:.4g}" for i, v in zip(residual.layers, values, strict=True)]
+    tips = [
+        f"layer {i} ({kind_of(c, i)}): {number(v, '.4g')}"
+        for i, v in zip(residual.layers, values, strict=True)
+    ]
     return Chart(
         "columns",
         "Running sum after each layer",
         f"RMS, {whose}. It restarts every {c.block} layers.",
         [str(i) for i in residual.layers],
-        [float(v) for v in values],
+        _bars(values),
         tips,
         layer,
     )
@@ -171,8 +196,8 @@ def _mix(run: RunResult, reading: BlockReading) -> Chart:
         "Where it reads",
         "Mean weight over the tokens; the weights of a token sum to 1.",
         [*(f"block sum {i}" for i in range(len(mean) - 1)), "running sum"],
-        mean,
-        [f"{w:.4f}" for w in mean],
+        _bars(mean),
+        [number(w, ".4f") for w in mean],
     )
 
 
@@ -183,16 +208,22 @@ def _half_lives(run: RunResult, layer: int) -> Chart:
         "Half-life of the memory, by head",
         "Tokens until half of what a key channel held is forgotten: median over tokens and channels.",
         [str(i) for i in range(len(half_lives))],
-        half_lives,
-        [f"head {i}: {n:.3g} tokens" for i, n in enumerate(half_lives)],
+        _bars(half_lives),
+        [f"head {i}: {number(n, '.3g', 'tokens')}" for i, n in enumerate(half_lives)],
     )
 
 
+def _bars(values: Iterable[float]) -> list[float | None]:
+    """Values as bars, None for what is not finite."""
+    return [float(v) if math.isfinite(v) else None for v in values]
+
+
 def _next(run: RunResult) -> Chart:
+    why = "The logits at the last position are not finite: no token is likelier than another."
     return Chart(
         "rows",
         "Likeliest next tokens",
-        "Softmax of the logits at the last position.",
+        "Softmax of the logits at the last position." if run.next else why,
         [token.text for token, _ in run.next],
         [p for _, p in run.next],
         [f"{100 * p:.2f}%" for _, p in run.next],

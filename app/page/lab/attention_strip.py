@@ -18,8 +18,15 @@ from bokeh.plotting import figure
 
 from k3scope.app.page.kit.events import dispatch
 from k3scope.app.page.kit.theme import colours, paint
-from k3scope.app.page.lab.image_tiles import empty_source, image_data, plain_title
-from k3scope.model.measure.colours import ramp
+from k3scope.app.page.lab.image_tiles import (
+    above,
+    empty_source,
+    image_data,
+    not_finite_last,
+    plain_title,
+    value_formatter,
+)
+from k3scope.model.measure.colours import NAN, ramp
 
 TITLE = "Share of its attention that a token of text gives to the image"
 
@@ -31,15 +38,15 @@ class AttentionStrip:
     plot: figure
     source: ColumnDataSource
     mapper: LinearColorMapper
+    bar: ColorBar
     lines: tuple[Span, Span]  # at the layer, at the token
 
     def show(self, shares: dict[int, np.ndarray], tokens: np.ndarray) -> None:
         """`shares`: layer -> a number for each of `tokens`, in their order."""
         first, across = int(tokens[0]), int(tokens[-1] - tokens[0]) + 1
-        image = np.full(
-            (len(shares), across), np.nan, dtype=np.float32
-        )  # rows of a later image are no text: a gap
-        image[:, tokens - first] = np.stack(list(shares.values()))
+        # rows of a later image are no text: a gap, below all values
+        image = np.full((len(shares), across), -np.inf, dtype=np.float32)
+        image[:, tokens - first] = not_finite_last(np.stack(list(shares.values())))
         layers = np.repeat(np.array(list(shares), dtype=np.uint16)[:, None], across, 1)
         self.plot.x_range.update(start=first - 0.5, end=first + across - 0.5)
         self.plot.y_range.update(start=len(shares) - 0.5, end=-0.5)
@@ -47,7 +54,9 @@ class AttentionStrip:
         self.plot.yaxis.ticker = FixedTicker(ticks=list(range(len(shares))))
         self.plot.yaxis.major_label_overrides = {n: f"MLA {layer}" for n, layer in enumerate(shares)}
         self.source.data = image_data(image, image.shape, first) | {"layer": [layers]}
-        self.mapper.update(low=0, high=float(np.nanmax(image)) or 1)
+        finite = image[np.isfinite(image)]
+        self.mapper.update(low=0, high=above(float(finite.max(initial=0)) or 1.0))
+        self.bar.visible = bool(finite.size)
 
     def mark(self, row: int, token: int | None) -> None:
         across, down = self.lines
@@ -56,7 +65,7 @@ class AttentionStrip:
 
     def colour(self, dark: bool) -> None:
         paint(self.plot, dark)
-        self.mapper.palette = ramp("share", dark)
+        self.mapper.update(palette=ramp("share", dark), high_color=NAN[dark])
         for line in self.lines:
             line.line_color = colours(dark)["fg"]
 
@@ -64,20 +73,21 @@ class AttentionStrip:
 def attention_strip(on_tap: Callable) -> AttentionStrip:
     """An empty strip; `on_tap` gets the events of clicks."""
     plot, source = _figure(), empty_source()
-    mapper = LinearColorMapper(low=0, high=1, nan_color="rgba(0,0,0,0)")
+    mapper = LinearColorMapper(low=0, high=1, low_color="rgba(0,0,0,0)")
     image = plot.image("image", "x", "y", "dw", "dh", source=source, color_mapper=mapper)
-    tips = [("layer", "@layer"), ("token", "$x{0}"), ("share on the image", "@image{0.0000}")]
-    plot.add_tools(HoverTool(renderers=[image], tooltips=tips))
-    plot.add_layout(
-        ColorBar(color_mapper=mapper, width=8, padding=4, ticker=BasicTicker(desired_num_ticks=3)), "right"
+    tips = [("layer", "@layer"), ("token", "$x{0}"), ("share on the image", "@image{custom}")]
+    plot.add_tools(
+        HoverTool(renderers=[image], tooltips=tips, formatters={"@image": value_formatter("no text")})
     )
+    bar = ColorBar(color_mapper=mapper, width=8, padding=4, ticker=BasicTicker(desired_num_ticks=3))
+    plot.add_layout(bar, "right")
     lines = tuple(
         Span(dimension=d, location=0, line_width=1, line_dash="dashed") for d in ("width", "height")
     )
     for line in lines:
         plot.add_layout(line)
     plot.on_event("tap", lambda event: dispatch(lambda: on_tap(event)))
-    return AttentionStrip(plot, source, mapper, lines)
+    return AttentionStrip(plot, source, mapper, bar, lines)
 
 
 def _figure() -> figure:

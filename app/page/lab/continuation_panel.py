@@ -1,5 +1,7 @@
 """Continue a run: with a token that the visitor chooses, or with some that the model samples."""
 
+import math
+
 from k3scope.app.runs.continuation import Continuation
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_session import RunSession
@@ -59,5 +61,7 @@ def describe(result: RunResult) -> dict:
     added = f"{count:,} token{'s' if count > 1 else ''} added after the prompt"
     if result.step_error is None:
         return {"count": count, "text": f"{added}; with changes, each comes from a pass of its own."}
+    if not math.isfinite(result.step_error):
+        return {"count": count, "text": f"{added}; their logits are not finite."}
     agreement = f"token by token and all at once give the same logits up to {result.step_error:.1e}"
     return {"count": count, "text": f"{added}; {agreement}."}

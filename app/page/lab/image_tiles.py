@@ -9,6 +9,7 @@ from bokeh.models import (
     BoxAnnotation,
     ColorBar,
     ColumnDataSource,
+    CustomJSHover,
     FixedTicker,
     HoverTool,
     LinearColorMapper,
@@ -17,7 +18,7 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from k3scope.app.page.kit.theme import colours, paint
-from k3scope.model.measure.colours import ramp
+from k3scope.model.measure.colours import NAN, ramp
 
 SIDE, MIN_SIDE = 216, 12  # pixels of the longer side of an image, and of the shorter at least
 TITLE_HEIGHT, SCALE_HEIGHT = 24, 30  # pixels above and below an image
@@ -33,18 +34,24 @@ class Tile:
     plot: figure
     source: ColumnDataSource
     mapper: LinearColorMapper
+    bar: ColorBar
     meaning: str
 
     def show(self, image: np.ndarray) -> None:
-        """`image`: [down, across]; its lowest value has the first colour, its highest the last."""
+        """`image`: [down, across]; its lowest value has the first colour, its highest the last.
+
+        What is not finite has a colour of its own.
+        """
         _fit(self.view, self.plot, image.shape)
-        self.source.data = image_data(image.astype(np.float32), image.shape)
-        low, high = float(image.min()), float(image.max())
-        self.mapper.update(low=low, high=high if high > low else low + 1)
+        self.source.data = image_data(not_finite_last(image), image.shape)
+        finite = image[np.isfinite(image)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+        self.mapper.update(low=low, high=above(high if high > low else low + 1))
+        self.bar.visible = bool(finite.size)
 
     def colour(self, dark: bool) -> None:
         paint(self.plot, dark)
-        self.mapper.palette = ramp(self.meaning, dark)
+        self.mapper.update(palette=ramp(self.meaning, dark), high_color=NAN[dark])
 
 
 @dataclass
@@ -88,11 +95,11 @@ def tile(title: str, meaning: str, cell: str) -> Tile:
     plot, source = _figure(title), empty_source()
     mapper = LinearColorMapper(low=0, high=1)
     image = plot.image("image", "x", "y", "dw", "dh", source=source, color_mapper=mapper)
-    tips = [(cell, "$y{0} down, $x{0} across"), (title, "@image{0.0000}")]
-    plot.add_tools(HoverTool(renderers=[image], tooltips=tips))
+    tips = [(cell, "$y{0} down, $x{0} across"), (title, "@image{custom}")]
+    plot.add_tools(HoverTool(renderers=[image], tooltips=tips, formatters={"@image": value_formatter()}))
     bar = ColorBar(color_mapper=mapper, height=6, padding=4, ticker=BasicTicker(desired_num_ticks=3))
     plot.add_layout(bar, "below")
-    return Tile(_view(plot), plot, source, mapper, meaning)
+    return Tile(_view(plot), plot, source, mapper, bar, meaning)
 
 
 def pixel_tile(title: str) -> PixelTile:
@@ -147,6 +154,23 @@ def _fit(view: pn.Column, plot: figure, cells: tuple[int, int]) -> None:
 
 def empty_source() -> ColumnDataSource:
     return ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
+
+
+def value_formatter(below: str = "") -> CustomJSHover:
+    """What the pointer says of a value: four digits, that it is none, or `below` where there is nothing."""
+    return CustomJSHover(
+        code=f'return value === Infinity ? "not finite" : value === -Infinity ? "{below}" : value.toFixed(4)'
+    )
+
+
+def not_finite_last(image: np.ndarray) -> np.ndarray:
+    """The values as they travel, float32: what is not finite lies above all others."""
+    return np.where(np.isfinite(image), image, np.inf).astype(np.float32)
+
+
+def above(high: float) -> float:
+    """The end of a scale, so that float32 rounds no value past it."""
+    return high + 1e-6 * abs(high)
 
 
 def image_data(image: np.ndarray, cells: tuple[int, int], left: int = 0) -> dict:

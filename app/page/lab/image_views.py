@@ -11,6 +11,8 @@ from k3scope.app.page.lab.image_tiles import Tile, pixel_tile, tile
 from k3scope.app.runs.run_result import RunResult
 from k3scope.app.runs.run_session import RunSession
 from k3scope.model.measure.image_readings import ImageReading
+from k3scope.model.measure.not_finite import number as value
+from k3scope.model.measure.not_finite import of_many
 
 
 def image_pictures(session: RunSession) -> pn.Column:
@@ -137,7 +139,19 @@ def image_text(
         token=token if chosen.any() else None,
         share=share[chosen].item() if chosen.any() else share.mean(),
         attended=image.read_by(layer, token),
+        ends=_ends,
+        value=value,
     )
+
+
+def _ends(values: np.ndarray, scale: float = 1.0, unit: str = "") -> str:
+    """The least and the largest of the values, in words what is not finite."""
+    bad = of_many(int((~np.isfinite(values)).sum()), values.size, "values")
+    finite = values[np.isfinite(values)] * scale
+    if not finite.size:
+        return "no finite value"
+    ends = f"{finite.min():.3g}{unit} to {finite.max():.3g}{unit}"
+    return f"{ends} ({bad.rstrip('.')})" if bad else ends
 
 
 def _title(result: RunResult, image: ImageReading) -> str:

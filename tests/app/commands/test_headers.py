@@ -19,6 +19,7 @@ from k3scope.model.files.checkpoint_folder import Folder
 from k3scope.model.files.headers_file import HeadersFile
 from k3scope.model.init import random_model
 from k3scope.model.presets import K3_TINY
+from k3scope.model.quantization.quantization import MXFP4
 
 INDEX = "model.safetensors.index.json"
 
@@ -33,7 +34,7 @@ def empty_registry(monkeypatch):
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory) -> Path:
     """A small model in the storage of the release, in several files."""
-    c = replace(K3_TINY, kinds=("kda", "mla", "kda"), latent=64, expert_dim=96, packed_experts=True)
+    c = replace(K3_TINY, kinds=("kda", "mla", "kda"), latent=64, expert_dim=96, quantization=MXFP4)
     path = tmp_path_factory.mktemp("shards")
     save_pretrained(random_model(c), path, torch.bfloat16, packed=True, shard_bytes=600_000)
     return path

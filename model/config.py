@@ -72,6 +72,18 @@ class Config:
         return len(self.kinds)
 
     @property
+    def kda_layers(self) -> int:
+        return self.kinds.count("kda")
+
+    @property
+    def mla_layers(self) -> int:
+        return self.kinds.count("mla")
+
+    @property
+    def moe_layers(self) -> int:
+        return self.layers - self.dense_layers
+
+    @property
     def depths(self) -> tuple[int, ...]:
         """Layers of each half: of the text model, and of the vision tower where there is one."""
         return (self.layers, self.vision.layers) if self.vision else (self.layers,)
@@ -111,6 +123,8 @@ def _check(c: Config) -> None:
             raise ValueError(f"Config.{name} is {value!r}; expected a positive number")
     if unknown := set(c.kinds) - {"kda", "mla"}:
         raise ValueError(f"Config.kinds has {sorted(unknown)}; expected only 'kda' and 'mla'")
+    if c.dense_layers > c.layers:
+        raise ValueError(f"Config.dense_layers is {c.dense_layers}; expected at most layers = {c.layers}")
     if c.top_k >= c.experts:
         raise ValueError(f"top_k is {c.top_k} with {c.experts} experts; expected fewer choices than experts")
     if c.a_log_stored < c.kda_heads:

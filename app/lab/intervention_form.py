@@ -28,7 +28,9 @@ def options(config: Config) -> dict:
         }
         for i, kind in enumerate(config.kinds)
     ]
-    kinds = {what: list(does) for what, does in KINDS.items() if what != "mix" or config.block}
+    has = {"mix": config.block, "decay": config.kda_layers}
+    has |= dict.fromkeys(("expert", "routes"), config.moe_layers)
+    kinds = {what: list(does) for what, does in KINDS.items() if has.get(what, True)}
     return {
         "kinds": kinds,
         "sites": {what: list(sites) for what, sites in SITES.items()},

@@ -93,16 +93,16 @@ class Facts:
         """The part of the view that this model has."""
         drawn = block_spec.view("model")
         io = {n.id for n in drawn.nodes if n.io and self.has(n.needs)}
-        return drawn.of(lambda node: node in self.blocks or node in io, self.has)
+        return drawn.of(
+            lambda node: node in self.blocks or node in io, lambda edge: block_spec.occurs(edge, self.config)
+        )
 
     def has(self, needed: str) -> bool:
         """Whether the model has a part: a field of its Config that is neither none nor 0, or one of PARTS.
 
         It always has "".
         """
-        if part := block_spec.PARTS.get(needed):
-            return part(self.config)
-        return not needed or bool(getattr(self.config, needed))
+        return block_spec.has_part(self.config, needed)
 
     def rows(self) -> list[ParameterRow]:
         """Leaf blocks that own parameters; their totals add up to the model's."""

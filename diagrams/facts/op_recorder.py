@@ -129,9 +129,13 @@ def _images(c: Config) -> Images | None:
 
 
 def few_layers(c: Config) -> Config:
-    """The same widths with a dense layer, then one layer of each kind, all in one block of AttnRes."""
-    dense = min(1, c.dense_layers)
-    kinds = (*c.kinds[:dense], *dict.fromkeys(c.kinds))
+    """The same widths with a dense layer if there are, then one layer of each kind, all in one AttnRes block.
+
+    A model of dense layers alone has one of each kind.
+    """
+    each = tuple(dict.fromkeys(c.kinds))
+    dense = min(1, c.dense_layers) if c.moe_layers else len(each)
+    kinds = (*c.kinds[:dense], *each) if c.moe_layers else each
     vision = c.vision and replace(c.vision, layers=min(2, c.vision.layers))
     return replace(c, kinds=kinds, dense_layers=dense, block=c.block and len(kinds), vision=vision)
 

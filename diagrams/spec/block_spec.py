@@ -18,14 +18,20 @@ CONDITIONS = ("", "starts_block", "continues_block")
 # parts of a model that no single field of its Config tells
 PARTS: dict[str, Callable[[Config], bool]] = {
     "k3": lambda c: c.family == "k3",
-    "kda_layers": lambda c: "kda" in c.kinds,
-    "mla_layers": lambda c: "mla" in c.kinds,
+    "kda_layers": lambda c: c.kda_layers > 0,
+    "mla_layers": lambda c: c.mla_layers > 0,
     "both_attentions": lambda c: {"kda", "mla"} <= set(c.kinds),
     "mixed_layers": lambda c: bool(c.block) and c.layers > 1,  # layer 0 has nothing to mix
-    "moe_layers": lambda c: c.dense_layers < c.layers,
+    "moe_layers": lambda c: c.moe_layers > 0,
 }
 # the same YAML, ten times as fast; PyYAML has it wherever it was built with libyaml
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def has_part(config: Config, part: str) -> bool:
+    """Whether a model has a part: a field of its Config that is not none or 0, or one of PARTS; always ""."""
+    known = PARTS.get(part)
+    return known(config) if known else not part or bool(getattr(config, part))
 
 
 @dataclass(frozen=True)
@@ -121,17 +127,28 @@ class View:
     def children(self, parent: str | None) -> list[str]:
         return [n.id for n in self.nodes if n.parent == parent]
 
-    def of(self, present: Callable[[str], bool], has: Callable[[str], bool]) -> "View":
+    def of(self, present: Callable[[str], bool], occurs: Callable[[Edge], bool]) -> "View":
         """The part of the view whose nodes are there; arrows need both ends."""
         nodes = tuple(n for n in self.nodes if present(n.id))
-        built = [e for e in self.edges if not any(map(has, e.without))]
-        edges = tuple(e for e in built if present(e.source) and present(e.target))
+        edges = tuple(e for e in self.edges if present(e.source) and present(e.target) and occurs(e))
         return replace(self, nodes=nodes, edges=edges)
 
     def inside(self, group: str) -> list[str]:
         """Every block below a group, at any depth."""
         direct = self.children(group)
         return [b for child in direct for b in (child, *self.inside(child))]
+
+
+def occurs(edge: Edge, config: Config) -> bool:
+    """Whether a model has a layer that an arrow ends at; the first layer has none before it."""
+    if any(has_part(config, part) for part in edge.without):
+        return False
+    tower = config.vision if edge.target.startswith("vision") else None
+    first = 1 if edge.reach in ("previous", "before") else 0
+    layers = range(first, (tower or config).layers)
+    starts = sum(not config.block or n % config.block == 0 for n in layers)
+    counts = {"starts_block": starts, "continues_block": len(layers) - starts}
+    return (counts[edge.when] if edge.when and config.block else len(layers)) > 0
 
 
 @cache

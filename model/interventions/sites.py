@@ -44,7 +44,7 @@ def paths(config: Config, intervention: Intervention, layer: int | None) -> list
         case "sublayer":
             return [inside + ("self_attn" if intervention.place == ATTENTION else ffn)]
         case "token" if layer is None:
-            return [_TEXT + ("splice" if config.block else "embed_tokens")]
+            return [_TEXT + ("splice" if config.family == "k3" else "embed_tokens")]
         case "token":
             return [inside + "prefix_sum"]
         case "routes":
@@ -67,6 +67,10 @@ def check(config: Config, intervention: Intervention) -> None:
         raise ValueError(f"{intervention}: this model has layers 0 to {config.layers - 1}")
     if what == "mix" and not config.block:
         raise ValueError(f"{intervention}: this model has no mixes over depth")
+    if what in ("expert", "routes") and not config.moe_layers:
+        raise ValueError(f"{intervention}: this model has no experts")
+    if what == "decay" and not config.kda_layers:
+        raise ValueError(f"{intervention}: this model has no KDA layers and no decay")
     if what in ("expert", "routes") and layer is not None and layer < config.dense_layers:
         raise ValueError(f"{intervention}: layer {layer} has a dense FFN and no experts")
     if what == "decay" and layer is not None and config.kinds[layer] != "kda":

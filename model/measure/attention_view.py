@@ -92,7 +92,8 @@ class AttentionView(RunView):
         return [label(numbered, i, (0, last), side, 0) for i in range(side)]
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
-        layers = self.layers if layer is None else [self._own(layer)]
+        own = require_layers(self.layers, "Attention")
+        layers = own if layer is None else [self._own(layer)]
         heads = [self.heads(n) for n in layers]
         names = [
             n for n in ("sink", "entropy", "itself", "gate") if heads and getattr(heads[0], n) is not None
@@ -109,7 +110,7 @@ class AttentionView(RunView):
         return arrays
 
     def _own(self, layer: int) -> int:
-        return require_layer(layer, self.layers, "attention map")
+        return require_layer(layer, self.layers, "attention maps")
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

@@ -79,7 +79,8 @@ class KdaView(RunView):
         return token_map(self.run, title, self.reads(layer, head), "signed", note)
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
-        layers = self.layers if layer is None else [self._own(layer)]
+        own = require_layers(self.layers, "Memory")
+        layers = own if layer is None else [self._own(layer)]
         arrays = self.common_arrays() | {
             "layers": np.array(layers),
             "half_life": np.stack([self.half_life(n) for n in layers]),

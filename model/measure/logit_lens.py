@@ -131,9 +131,8 @@ def logits_after(model: KimiK3, trace: Trace, layer: int) -> Tensor:
 
 def embedding(trace: Trace) -> Tensor:
     """The rows that enter layer 0, images in place: [1, T, d]."""
-    values = trace.values
-    stored = values.get(f"{_TEXT}layers.0.block_store")
-    return (values[f"{_TEXT}embed_tokens"] if stored is None else stored)[:1]
+    places = (f"{_TEXT}layers.0.block_store", f"{_TEXT}splice", f"{_TEXT}embed_tokens")
+    return next(trace.values[place] for place in places if place in trace.values)[:1]
 
 
 def _row(logits: Tensor, targets: Tensor) -> tuple[np.ndarray, ...]:

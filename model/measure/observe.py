@@ -41,7 +41,10 @@ class Observed:
 
 def points_for(config: Config, views: Iterable[str] = VIEWS) -> list[str]:
     """Every hook point that the reducers of these views read."""
-    outside = [_MIX, _MIX + ".probs"] if config.block else ["language_model.model.embed_tokens"]
+    rows = (
+        "splice" if config.family == "k3" else "embed_tokens"
+    )  # what enters layer 0, where nothing stores it
+    outside = [_MIX, _MIX + ".probs"] if config.block else [f"language_model.model.{rows}"]
     inside = {
         in_layer(layer, point): None
         for view in views

@@ -69,9 +69,10 @@ class RoutingView(RunView):
         return f" Tokens whose scores are not finite are not counted: {shown}." if listed else ""
 
     def arrays(self, layer: int | None = None, head: int | None = None) -> dict[str, np.ndarray]:
-        layers = self.layers if layer is None else [require_layer(layer, self.layers, "experts")]
+        all_layers = require_layers(self.layers, "Routing")
+        layers = all_layers if layer is None else [require_layer(layer, all_layers, "experts")]
         routings = [self.of(n) for n in layers]
-        return self.common_arrays() | {
+        arrays = self.common_arrays() | {
             "counts": np.stack([r.counts(self.run.config.experts) for r in routings]),
             "top_k": np.array(self.run.config.top_k),
             "layers": np.array(layers),
@@ -79,5 +80,7 @@ class RoutingView(RunView):
             "weights": np.stack([r.weight for r in routings]),
             "margin": np.stack([r.margin for r in routings]),
             "entropy": np.stack([routing.score_entropy(self.run, n) for n in layers]),
-            "routed_share": np.stack([routing.output_of(self.run, n).routed_share for n in layers]),
         }
+        if self.run.config.shared_experts:
+            arrays["routed_share"] = np.stack([self.output(n).routed_share for n in layers])
+        return arrays

@@ -9,7 +9,6 @@ import numpy as np
 from k3scope.app.runs.run_result import RunResult
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.facts.instances import layer_of, points
-from k3scope.diagrams.spec import block_spec
 from k3scope.diagrams.spec.block_spec import Block
 from k3scope.model.config import Config
 from k3scope.model.measure.depth import MixWeights
@@ -54,7 +53,9 @@ class BlockReading:
 def locate(run: RunResult, select: str, chosen: int | None, like: tuple[Config, int] | None) -> BlockReading:
     """A block of a run: in the layer `chosen`, else in one of the kind that layer `like` of a model has."""
     facts = Facts.of(run.spec.model)
-    block = block_spec.blocks()[select or "kimi_k3"]
+    block = facts.blocks.get(select or "kimi_k3")
+    if block is None:
+        raise ValueError(f"{run.spec.model} has no block {select!r}")
     by_layer: dict[int | None, list[str]] = {}
     for path in facts.instances(block):
         by_layer.setdefault(layer_of(path), []).append(path)
@@ -174,10 +175,11 @@ def _sums(run: RunResult, layer: int | None, token: int | None) -> Chart:
         f"layer {i} ({kind_of(c, i)}): {number(v, '.4g')}"
         for i, v in zip(residual.layers, values, strict=True)
     ]
+    restarts = f" It restarts every {c.block} layers." if c.block else ""
     return Chart(
         "columns",
-        "Running sum after each layer",
-        f"RMS, {whose}. It restarts every {c.block} layers.",
+        f"{'Running' if c.block else 'Residual'} sum after each layer",
+        f"RMS, {whose}.{restarts}",
         [str(i) for i in residual.layers],
         _bars(values),
         tips,

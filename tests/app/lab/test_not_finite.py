@@ -126,7 +126,7 @@ def test_what_is_not_finite_chooses_no_expert_and_no_token(place):
         assert ((routing.index >= 0) == good[:, None]).all()
         assert (np.isfinite(routing.weight) == good[:, None]).all()
         assert (np.isfinite(routing.lanes(c.experts)) == good[:, None]).all()
-        assert np.isfinite(routing.load(c.experts)).all(), layer
+        assert (np.isfinite(routing.load(c.experts)) == good.any()).all(), layer
     lens, (ids, probs) = run.logit_lens.of(), candidates(run.logits, 4)
     for known, numbers in ((lens.rank, lens.prob), (lens.top_ids, lens.top_prob), (ids, probs)):
         assert ((known >= 0) == np.isfinite(numbers)).all()

@@ -18,6 +18,7 @@ COMMANDS = {
     "generate": "Continue a prompt, token by token.",
     "score": "Bits per byte of a text, and what each token of it costs.",
     "lab": "Run a prompt and write one view of it: numbers (.npz), a table (.csv), a picture (.svg, .png).",
+    "headers": "Write what a checkpoint folder holds, without its numbers: names, dtypes, shapes, offsets.",
     "export": "Write a view as a picture or as data: SVG, PNG, JSON; or the ledger as CSV.",
     "store": "List, remove or write out the runs that a server keeps; also while it serves.",
     "check": "Check the descriptions of the blocks against the live model.",

@@ -2,11 +2,12 @@
 
 import os
 from functools import cache
+from pathlib import Path
 
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec.format_numbers import size
 from k3scope.model.checkpoint.checkpoint import open_checkpoint
-from k3scope.model.checkpoint.model_registry import REGISTERED, RegisteredModel, register
+from k3scope.model.checkpoint.model_registry import REGISTERED, RegisteredModel, headers_of, register
 from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
 from k3scope.model.config_limits import check_drawn
 from k3scope.model.files.checkpoint_folder import Folder
@@ -32,7 +33,9 @@ def add(text: str) -> RegisteredModel:
         check_drawn(*model.config.depths)
         return model
     except ValueError as error:
-        raise ValueError(f"--model {text}: {error}") from None
+        where = Path(path).expanduser().resolve()
+        why = str(error).removeprefix(f"{where}: ").removeprefix(f"{where}/")
+        raise ValueError(f"--model {text}: {why}") from None
 
 
 def drawn() -> tuple[str, ...]:
@@ -53,11 +56,15 @@ def why_not_runnable(name: str) -> str:
     if name not in REGISTERED:
         return "only its shapes and counts are at hand"
     path = REGISTERED[name].path
+    if headers := headers_of(name):
+        missing = without_path(name, headers.problem)
+        return "there are no weights, only their headers" + (f": {missing}" if missing else "")
     if not path.is_dir() or not Folder.has_weights(path):
         return "there are no weights, only its config.json"
     try:
-        if missing := open_checkpoint(path).problem():
-            return without_path(name, missing)
+        checkpoint = open_checkpoint(path)
+        if reason := checkpoint.layout.cannot_run or checkpoint.problem():
+            return without_path(name, reason)
         tokenizer_of(name, REGISTERED[name].config.vocab)
     except ValueError as error:
         return without_path(name, str(error))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from k3scope.model.official_config import config_fields
+from k3scope.model.quantization.quantization import Quantization
 from k3scope.model.vision.vision_config import VisionConfig
 
 
@@ -49,7 +50,7 @@ class Config:
     eos: int = 0
     pad: int = 0
     a_log_stored: int = 0  # entries of A_log in the checkpoint; 0 stands for kda_heads
-    packed_experts: bool = False  # routed experts are stored as MXFP4
+    quantization: Quantization | None = None  # None: every tensor is stored as it is
     stored: str = "bfloat16"  # dtype of a checkpoint, apart from the tensors that are always float32
     vision: VisionConfig | None = None
     media_pad: int | None = None  # the id that stands for one image in a prompt
@@ -81,9 +82,14 @@ class Config:
         return (self.eos, *self.other_eos)
 
     @property
+    def packed_experts(self) -> bool:
+        """Whether routed experts are stored as MXFP4 in groups of 32, which can run as they are."""
+        return self.quantization is not None and any(s.runs for s in self.quantization.rules.schemes)
+
+    @property
     def family(self) -> str:
-        """ "k3" (attention residuals) or "kimi-linear" (plain residuals)."""
-        return "k3" if self.block else "kimi-linear"
+        """ "k3", or "kimi-linear": the older one, whose KDA gate has a low rank."""
+        return "kimi-linear" if self.gate_rank else "k3"
 
     def candidates(self, layer: int, mix: str) -> int:
         """How many sources a mix reads: stored blocks plus the running sum. `mix` is "attn" or "ffn"."""

@@ -1,5 +1,7 @@
 """Kimi Delta Attention: linear attention whose memory forgets per channel and corrects what it stored."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -18,10 +20,10 @@ class ShortConvolution(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(width, 1, kernel))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x [B, kernel - 1 + T, width], past inputs first; returns [B, T, width]."""
+    def forward(self, x: Tensor, in_order: Callable[[Tensor], Tensor]) -> Tensor:
+        """x [B, kernel - 1 + T, width], past inputs first; returns [B, T, width], put `in_order`."""
         y = F.conv1d(x.transpose(1, 2), self.weight.to(x.dtype), groups=x.shape[-1])
-        return F.silu(y).transpose(1, 2)
+        return in_order(F.silu(y).transpose(1, 2))
 
 
 class DeltaRule(nn.Module):
@@ -71,12 +73,12 @@ class KimiDeltaAttention(nn.Module):
         self.o_proj = nn.Linear(width, c.d, bias=False)
 
     def forward(self, x: Tensor, past: LayerCache) -> Tensor:  # [B, T, d]
-        x = past.zero_padding(x)
         q, k, v = self.short_convolved(x, past)  # each [B, T, kda_heads, kda_head_dim]
         q, k = self.q_l2norm(q), self.k_l2norm(k)
 
-        decay = self.decay(self.log_decay(self.f_b_proj(self.f_a_proj(x))))
-        write = self.write(widen(self.b_proj(x)).sigmoid())  # [B, T, kda_heads]
+        # padding neither forgets nor writes
+        decay = self.decay(past.zero_padding(self.log_decay(self.f_b_proj(self.f_a_proj(x)))))
+        write = self.write(past.zero_padding(widen(self.b_proj(x)).sigmoid()))  # [B, T, kda_heads]
         out = self.delta_rule(q, k, v, decay, write, past)
 
         gate = self.gate(widen(self.output_gate(x)).sigmoid().view(out.shape))
@@ -93,7 +95,7 @@ class KimiDeltaAttention(nn.Module):
             ("v", self.v_proj, self.v_conv1d),
         ):
             inputs = past.with_past_inputs(name, proj(x), c.conv - 1)
-            mixed.append(conv(inputs).unflatten(-1, (c.kda_heads, c.kda_head_dim)))
+            mixed.append(conv(inputs, past.in_order).unflatten(-1, (c.kda_heads, c.kda_head_dim)))
         return mixed
 
     def output_gate(self, x: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from k3scope.model.attnres import AttnResMix
-from k3scope.model.cache import Cache
+from k3scope.model.cache import Cache, check_mask
 from k3scope.model.config import Config
 from k3scope.model.kimi_linear import ResidualTextModel
 from k3scope.model.layer import DecoderLayer
@@ -62,7 +62,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, c: Config):
         super().__init__()
-        self.model = TextModel(c) if c.family == "k3" else ResidualTextModel(c)
+        self.model = TextModel(c) if c.block else ResidualTextModel(c)
         self.lm_head = (
             nn.Linear(c.d, c.vocab, bias=False) if c.own_head else TiedHead(self.model.embed_tokens)
         )
@@ -91,10 +91,14 @@ class KimiK3(nn.Module):
     ) -> Tensor:
         """Token ids [B, T] to logits [B, T, vocab].
 
-        With a cache the ids continue what it has read. `real` [B, T] is False at padding on the left.
+        With a cache the ids continue what it has read. `real` [B, T] is False at padding, wherever it is:
+        that leaves every other token and the cache as they are, and its own logits mean nothing.
         Each image has one placeholder among the ids, which is expanded into its rows, and T with it.
+        ValueError for ids of no token, for a mask of another shape, and for a cache of other sequences.
         """
-        cache = cache or self.new_cache()
+        if ids.ndim != 2 or not ids.shape[1]:
+            raise ValueError(f"ids have shape {tuple(ids.shape)}; expected [B, T] with at least one token")
+        cache, real = cache or self.new_cache(), check_mask(real, ids)
         if images is None:
             return self.language_model(ids, cache, real)
         ids, real = self.expand(ids, images, real)

@@ -8,8 +8,9 @@ from k3scope.model.ffn import SituMLP
 from k3scope.model.hooks import Probe
 from k3scope.model.kda import KimiDeltaAttention
 from k3scope.model.mla import GatedMLA
-from k3scope.model.moe import Combine, Experts, Router
+from k3scope.model.moe import Combine, Experts, LatentMoE, Router
 from k3scope.model.norm import RMSNorm
+from k3scope.model.vision.splice import Splice
 
 
 class LowRankGateKDA(KimiDeltaAttention):
@@ -48,11 +49,19 @@ class SparseMoE(nn.Module):
         self.gate = Router(c)
         self.experts = Experts(c)
         self.combine = Combine()
-        self.shared_experts = SituMLP(c, c.shared_experts * c.expert_dim)
+        self.shared_experts = SituMLP(c, c.shared_experts * c.expert_dim) if c.shared_experts else None
 
     def forward(self, x: Tensor) -> Tensor:  # [B, T, d]
         index, weight = self.gate(x)
-        return self.combine(self.experts(x, index), weight) + self.shared_experts(x)
+        routed = self.combine(self.experts(x, index), weight)
+        return routed + self.shared_experts(x) if self.shared_experts else routed
+
+
+def attention(c: Config, kind: str) -> nn.Module:
+    """The attention of a layer, in the form of the model's family."""
+    if kind == "kda":
+        return LowRankGateKDA(c) if c.gate_rank else KimiDeltaAttention(c)
+    return GatedMLA(c) if c.mla_gate else PlainMLA(c)
 
 
 class ResidualLayer(nn.Module):
@@ -61,13 +70,13 @@ class ResidualLayer(nn.Module):
     def __init__(self, c: Config, layer: int):
         super().__init__()
         self.input_layernorm = RMSNorm(c.d, c.eps)
-        self.self_attn = LowRankGateKDA(c) if c.kinds[layer] == "kda" else PlainMLA(c)
+        self.self_attn = attention(c, c.kinds[layer])
         self.attn_sum = Probe()
         self.post_attention_layernorm = RMSNorm(c.d, c.eps)
         if layer < c.dense_layers:
             self.mlp = SituMLP(c, c.dense)
         else:
-            self.block_sparse_moe = SparseMoE(c)
+            self.block_sparse_moe = LatentMoE(c) if c.latent else SparseMoE(c)
         self.ffn = "mlp" if layer < c.dense_layers else "block_sparse_moe"
         self.prefix_sum = Probe()
 
@@ -82,12 +91,17 @@ class ResidualTextModel(nn.Module):
     def __init__(self, c: Config):
         super().__init__()
         self.embed_tokens = nn.Embedding(c.vocab, c.d)
+        self.splice = Splice(c.media_pad) if c.family == "k3" else None
         self.layers = nn.ModuleList(ResidualLayer(c, layer) for layer in range(c.layers))
         self.norm = RMSNorm(c.d, c.eps)
 
-    def forward(self, ids: Tensor, cache: Cache, real: Tensor | None = None) -> Tensor:
-        """ids [B, T] and which of them are no padding; returns hidden states [B, T, d]."""
+    def forward(
+        self, ids: Tensor, cache: Cache, real: Tensor | None = None, image_rows: Tensor | None = None
+    ) -> Tensor:
+        """ids [B, T], which of them are no padding, rows of images; returns hidden states [B, T, d]."""
         x = self.embed_tokens(ids)
+        if self.splice:
+            x = self.splice(x, ids, image_rows)
         cache.extend(ids.shape[1], ids.shape[0], real, ids.device)
         for layer, past in zip(self.layers, cache.layers, strict=True):
             x = layer(x, past)

@@ -1,10 +1,11 @@
-"""Load a model by its name, a config.json or a checkpoint folder."""
+"""Load a model by its name, a config.json, a checkpoint folder or its headers."""
 
 from pathlib import Path
 
 import torch
 
-from k3scope.model.checkpoint.checkpoint import open_checkpoint, read_config
+from k3scope.model.checkpoint.checkpoint import open_checkpoint
+from k3scope.model.checkpoint.headers_model import config_at
 from k3scope.model.checkpoint.model_registry import REGISTERED, folder_of
 from k3scope.model.checkpoint.tensor_layout import cast
 from k3scope.model.checkpoint.tokenizer_of import tokenizer_of
@@ -16,11 +17,11 @@ from k3scope.model.tokenizers.tokenizer import Tokenizer
 
 
 def config_of(name: str) -> Config:
-    """Config of a model's name, a config.json, or a checkpoint folder."""
+    """Config of a model's name, a config.json, a checkpoint folder, or a file of headers."""
     if name in REGISTERED:
         return REGISTERED[name].config
     is_name = name in PRESETS or name in TRAINED or not Path(name).exists()
-    return preset(name) if is_name else read_config(name)
+    return preset(name) if is_name else config_at(name)
 
 
 def meta(name: str) -> KimiK3:

@@ -75,11 +75,11 @@ class LatentMoE(nn.Module):
         self.combine = Combine()
         self.routed_expert_norm = RMSNorm(c.latent, c.eps)
         self.routed_expert_up_proj = nn.Linear(c.latent, c.d, bias=False)
-        self.shared_experts = SituMLP(c, c.shared_experts * c.expert_dim)
+        self.shared_experts = SituMLP(c, c.shared_experts * c.expert_dim) if c.shared_experts else None
 
     def forward(self, x: Tensor) -> Tensor:  # [B, T, d]
         index, weight = self.gate(x)  # the router reads the full width
         z = self.routed_expert_down_proj(x)  # [B, T, latent]
         combined = self.combine(self.experts(z, index), weight)
         routed = self.routed_expert_up_proj(self.routed_expert_norm(combined))
-        return routed + self.shared_experts(x)
+        return routed + self.shared_experts(x) if self.shared_experts else routed

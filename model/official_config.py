@@ -15,6 +15,7 @@ from k3scope.model.config_values import (
     whole_or_none,
     written,
 )
+from k3scope.model.quantization.quantization import quantization_of
 from k3scope.model.transformers_config import as_released
 from k3scope.model.vision.vision_config import VisionConfig
 
@@ -65,7 +66,8 @@ def config_fields(official: dict[str, Any]) -> dict[str, Any]:
     """
     if not isinstance(official, dict):
         raise ValueError("config.json: expected an object with the official keys")
-    text = as_released(optional(official, "text_config", dict) or official)
+    written_text = optional(official, "text_config", dict) or official
+    text = as_released(written_text)
     linear = need(text, "linear_attn_config", dict)
     fixed(text, FIXED)
     values = {ours: whole(text, key) for key, ours in COMMON.items()}
@@ -75,6 +77,7 @@ def config_fields(official: dict[str, Any]) -> dict[str, Any]:
     values |= _tokens(official, text, values["vocab"])
     values |= {"kinds": _kinds(text, linear), "stored": _stored(official, text)}
     values |= {"own_head": not _tied(official, text), "max_positions": _length(text)}
+    values["quantization"] = quantization_of(official, written_text)
     is_k3 = any(text.get(key) for key in K3_MARKS)
     values |= _k3(text, linear) if is_k3 else _kimi_linear(text, linear)
     _contradictions(text, values)
@@ -94,12 +97,10 @@ def _k3(text: dict, linear: dict) -> dict:
             raise ValueError(
                 f"config.json: gate_lower_bound is {short(floor)}; expected a negative log-decay such as -5.0"
             )
-    quantization = optional(text, "quantization_config", dict) or {}
-    packed = "mxfp4" in str(quantization.get("format", ""))
     sizes = {ours: whole(text, key) for key, ours in K3_SIZES.items()}
     sizes |= {ours: positive(text, key) for key, ours in K3_CAPS.items()}
     sizes["block"] = whole_or_none(text, "attn_res_block_size", 0) or None
-    return sizes | {"decay_floor": floor, "packed_experts": packed}
+    return sizes | {"decay_floor": floor}
 
 
 def _kimi_linear(text: dict, linear: dict) -> dict:

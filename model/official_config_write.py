@@ -18,29 +18,14 @@ from k3scope.model.official_config import (
     VISION_FIXED,
 )
 
-QUANTIZATION = {
-    "quant_method": "compressed-tensors",
-    "format": "mxfp4-pack-quantized",
-    "quantization_status": "compressed",
-    "config_groups": {
-        "group_0": {
-            "targets": ["Linear"],
-            "weights": {
-                "num_bits": 4, "type": "float", "group_size": 32, "strategy": "group",
-                "symmetric": True, "dynamic": False, "scale_dtype": "torch.uint8",
-            },
-        }
-    },
-    "ignore": [
-        "re:.*self_attn.*", "re:.*shared_experts.*", r"re:.*mlp\.(gate|up|gate_up|down)_proj.*",
-        "re:.*lm_head.*", "re:.*vision_tower.*", "re:.*mm_projector.*",
-    ],
-}  # fmt: skip
-
 
 def document(c: Config) -> dict[str, Any]:
     """The config.json that `Config.from_official` reads as `c`."""
-    return _k3(c) if c.family == "k3" else _kimi_linear(c)
+    official = _k3(c) if c.family == "k3" else _kimi_linear(c)
+    if c.quantization:
+        section = official["text_config"] if c.quantization.nested and "text_config" in official else official
+        section["quantization_config"] = c.quantization.content
+    return official
 
 
 def _k3(c: Config) -> dict:
@@ -50,8 +35,6 @@ def _k3(c: Config) -> dict:
     text["linear_attn_config"]["use_full_rank_gate"] = True
     if c.decay_floor is not None:
         text["linear_attn_config"]["gate_lower_bound"] = c.decay_floor
-    if c.packed_experts:
-        text["quantization_config"] = QUANTIZATION
     official = {"model_type": "kimi_k3", "architectures": ["KimiK3ForConditionalGeneration"]} | _tokens(c)
     official |= {"dtype": c.stored, "tie_word_embeddings": not c.own_head, "text_config": text}
     return official | (_vision(c) if c.vision else {})

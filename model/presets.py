@@ -14,12 +14,13 @@ def _official(name: str) -> Config:
 
 
 # A_log is stored padded to 128 in the release; config.json does not say so, the tensor header does
-KIMI_K3 = replace(_official("kimi-k3"), a_log_stored=128)
+_RELEASED = _official("kimi-k3")
+KIMI_K3 = replace(_RELEASED, a_log_stored=128)
 
 # Every size differs from every other, so that a swapped dimension cannot pass a test
 K3_TINY = replace(
     KIMI_K3,
-    packed_experts=False,
+    quantization=None,
     kinds=("kda", "kda", "kda", "mla", "kda", "kda", "kda", "mla", "mla"),
     vocab=2048, d=128, dense=352, block=4,
     kda_heads=5, kda_head_dim=32, a_log_stored=8,
@@ -56,6 +57,16 @@ READS_AS = {"k3-random": "k3-tiny"}
 # no weights at hand and too large to draw at random: shapes and counts, never a forward with numbers
 META_ONLY = ("kimi-k3", "kimi-linear-48b", "kimi-k3-0.40b")
 DRAWN = ("kimi-k3", "k3-tiny", "k3-recall", "k3-random", "kimi-linear-48b", "kimi-k3-0.40b")
+
+
+# what may differ in a config of the release's sizes: ids, how numbers are stored, and the vision half
+FREE = ("bos", "eos", "pad", "media_pad", "init_std", "max_positions", "stored", "quantization", "vision")
+
+
+def with_release_padding(c: Config) -> Config:
+    """A config of Kimi K3's sizes, with A_log as long as the release stores it: no config.json says so."""
+    free = {name: getattr(c, name) for name in FREE}
+    return replace(c, a_log_stored=KIMI_K3.a_log_stored) if replace(_RELEASED, **free) == c else c
 
 
 def preset(name: str) -> Config:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def arguments(parser) -> None:
-    parser.add_argument("a", metavar="MODEL_A", help="preset, config.json or checkpoint folder")
+    parser.add_argument("a", metavar="MODEL_A", help="preset, config.json, checkpoint folder or its headers")
     parser.add_argument("b", metavar="MODEL_B", help="the one beside it, named alike")
     parser.add_argument("--format", choices=["table", "json"], default="table")
 

@@ -9,7 +9,9 @@ LEDGER = "ledger"
 
 def arguments(parser) -> None:
     parser.add_argument("view", nargs="?", default="model", help="model: the drawing (default); or ledger")
-    parser.add_argument("--model", default="kimi-k3", help="preset, config.json or checkpoint folder")
+    parser.add_argument(
+        "--model", default="kimi-k3", help="preset, config.json, checkpoint folder or its headers"
+    )
     parser.add_argument(
         "--open",
         help="open groups: a,b (default: those of the page; empty: all closed; all: every one; "

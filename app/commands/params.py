@@ -20,7 +20,7 @@ COLUMNS = ("id", "title", "formula", "per_instance", "count", "total", "bytes")
 
 def arguments(parser) -> None:
     parser.add_argument(
-        "model", nargs="?", default="kimi-k3", help="preset, config.json or checkpoint folder"
+        "model", nargs="?", default="kimi-k3", help="preset, config.json, checkpoint folder or its headers"
     )
     parser.add_argument("--by", choices=["block", "layer", "tensor"], default="block")
     parser.add_argument("--format", choices=["table", "json", "csv"], default="table")
@@ -41,8 +41,10 @@ def summary(facts: Facts) -> dict:
     """The totals under their public keys; a number that cannot be had yet has no key."""
     t = facts.totals
     vision = {} if t.vision is None else {"vision_params": t.vision}
+    problem = facts.headers.problem if facts.headers else ""
     return {
         "model": facts.name,
+        **({"problem": problem} if problem else {}),
         "total_params": t.total,
         "text_params": t.text,
         **vision,
@@ -55,6 +57,8 @@ def summary(facts: Facts) -> dict:
         "tensors_by_dtype": t.storage.by_dtype,
         "checkpoint_bytes": t.storage.bytes,
         "scale_bytes": t.storage.scale_bytes,
+        **({"quantization": str(facts.config.quantization)} if facts.config.quantization else {}),
+        **({"notes": list(facts.notes)} if facts.notes else {}),
     }
 
 
@@ -166,7 +170,13 @@ def _totals(facts: Facts) -> None:
     print(f"    {t.active_with_table:,} with the lookup table, {t.active_without_head:,} with neither")
     dtypes = ", ".join(f"{n:,} {dtype}" for dtype, n in t.storage.by_dtype.items())
     print(f"  {t.storage.tensors:,} tensors in the checkpoint: {dtypes}")
-    print(f"  {t.storage.bytes:,} bytes, {t.storage.scale_bytes:,} of them MXFP4 scales (never parameters)")
+    kind = " and ".join(t.storage.labels)
+    scales = f"{t.storage.scale_bytes:,} of them {f'{kind} ' * bool(kind)}scales (never parameters)"
+    print(f"  {t.storage.bytes:,} bytes, {scales}")
+    for note in facts.notes:
+        print(f"  {note}")
+    if facts.headers:
+        print(f"  as its headers say; {facts.headers.problem or 'no tensor is missing'}")
     if difference := t.difference(facts.name):
         print(
             f"  difference to the official index: {difference.tensors:,} tensors, {difference.bytes:,} bytes"

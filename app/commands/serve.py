@@ -51,7 +51,8 @@ def arguments(parser) -> None:
         action="append",
         default=[],
         metavar="NAME=PATH",
-        help="a checkpoint folder in the official layout or a config.json, under a name of yours; repeatable",
+        help="a checkpoint folder in the official layout, its headers or a config.json, under a name of "
+        "yours; repeatable",
     )
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     _public_arguments(parser)

@@ -10,7 +10,11 @@ def arguments(parser) -> None:
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("--prompt", help="text, read by the model's tokenizer")
     given.add_argument("--ids", help="token ids: 1,2,3")
-    given.add_argument("--ids-file", help="safetensors file with one integer tensor [T] or [B, T]")
+    given.add_argument(
+        "--ids-file",
+        help="safetensors file with one integer tensor [T] or [B, T]; where there is padding, another one of "
+        "that shape, real or attention_mask, has 1 at tokens",
+    )
     given.add_argument(
         "--hidden",
         help="safetensors file with hidden states [T, d] or [B, T, d], for a folder without embedding",

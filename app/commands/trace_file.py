@@ -18,6 +18,8 @@ from k3scope.model.tracing import layer_tensors, official_tensors, trace
 from k3scope.model.vision.preprocess import prepare, prompt_text, read
 from k3scope.model.vision.tower import Images
 
+MASKS = ("real", "attention_mask")  # tensors of an ids file: 1 at tokens, 0 at padding
+
 
 def write_trace(options) -> str | None:
     """Run the whole model, or the leading layers that a folder has; the first hook point that is not finite.
@@ -31,8 +33,10 @@ def write_trace(options) -> str | None:
     elif options.hidden:
         raise ValueError(f"--hidden: {options.model} is no checkpoint folder")
     model = load(options.model, _dtype(options), _device(options.device))
-    ids = _ids(options, model.config).to(options.device)
-    run = trace(model, ids, edits=_edits(options, model), images=_images(options, model.config))
+    ids, real = _ids(options, model.config), _mask(options)
+    ids, real = (None if t is None else t.to(options.device) for t in (ids, real))
+    images = _images(options, model.config)
+    run = trace(model, ids, edits=_edits(options, model), images=images, real=real)
     tensors = official_tensors(run, model.config)
     write_tensors(tensors, options.out)
     shape = tuple(tensors["token_ids"].shape)
@@ -58,6 +62,8 @@ def _run_leading(options, checkpoint: Checkpoint) -> str | None:
         raise ValueError("--routes needs the whole model; this run ends at the last complete layer")
     if options.interventions:
         raise ValueError("--intervention needs the whole model; this run ends at the last complete layer")
+    if options.ids_file and _mask(options) is not None:
+        raise ValueError("a mask needs the whole model; this run ends at the last complete layer")
     if options.image:
         raise ValueError("--image needs the whole model; this run ends at the last complete layer")
     inputs = _hidden(Path(options.hidden)) if options.hidden else _ids(options, checkpoint.config)
@@ -103,10 +109,23 @@ def _hidden(path: Path) -> torch.Tensor:
 
 def _ids_of_file(path: Path) -> torch.Tensor:
     tensors = read_tensors(path)
-    integers = [t for t in tensors.values() if not t.is_floating_point()]
+    integers = [t for name, t in tensors.items() if not t.is_floating_point() and name not in MASKS]
     if len(integers) != 1:
-        raise ValueError(f"{path}: has {len(integers)} integer tensors; expected exactly one, [T] or [B, T]")
+        raise ValueError(
+            f"{path}: has {len(integers)} integer tensors besides {' and '.join(MASKS)}; "
+            "expected exactly one, [T] or [B, T]"
+        )
     return integers[0]
+
+
+def _mask(options) -> torch.Tensor | None:
+    """Which ids of a file are no padding, where the file says so."""
+    if not options.ids_file:
+        return None
+    masks = [t for name, t in read_tensors(Path(options.ids_file)).items() if name in MASKS]
+    if len(masks) > 1:
+        raise ValueError(f"{options.ids_file}: has both {' and '.join(MASKS)}; expected one of them")
+    return masks[0] if masks else None
 
 
 def _device(name: str) -> str:

@@ -60,6 +60,11 @@ class LabView:
     slots: tuple[Slot, ...]
     layers: Callable[[Config], list[int]] = lambda c: []
     heads: Callable[[Config], int] = lambda c: 0
+    lacking: str = ""  # what is said of a model that has none of these layers
+
+    def problem(self, config: Config) -> str:
+        """Why a model has no such view; "" when it has."""
+        return self.lacking if self.lacking and not self.layers(config) else ""
 
 
 def _mosaic(run: Run, selection: Selection) -> Picture:
@@ -143,6 +148,7 @@ VIEWS = {
             ),
         ),
         lambda c: list(range(c.dense_layers, c.layers)),
+        lacking="This model has no MoE layers: there are no experts to choose.",
     ),
     "memory": LabView(
         "Memory",
@@ -176,6 +182,7 @@ VIEWS = {
         ),
         lambda c: [i for i, kind in enumerate(c.kinds) if kind == "kda"],
         lambda c: c.kda_heads,
+        "This model has no KDA layers: there is no linear memory to look into.",
     ),
     "attention": LabView(
         "Attention",
@@ -200,6 +207,7 @@ VIEWS = {
         ),
         lambda c: [i for i, kind in enumerate(c.kinds) if kind == "mla"],
         lambda c: c.heads,
+        "This model has no MLA layers: there are no attention maps.",
     ),
     "depth": LabView(
         "Depth",

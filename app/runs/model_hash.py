@@ -13,7 +13,7 @@ DIGITS = 16  # of the hash of a model; that of the tensors alone, in older links
 # What says how a checkpoint is stored, how long a prompt may be and when sampling ends: no number of a pass.
 SHAPES_NO_NUMBER = frozenset(
     {"init_std", "max_positions", "eos", "other_eos", "pad"}
-    | {"a_log_stored", "packed_experts", "stored", "own_head"}
+    | {"a_log_stored", "quantization", "stored", "own_head"}
 )
 
 

@@ -22,6 +22,15 @@ PARTS = (
 )
 
 
+# reading -> the part of a model that it speaks of
+NEEDS = {
+    "touched": "moe_layers",
+    "latents": "mla_layers",
+    "states": "kda_layers",
+    "crossover": "both_attentions",
+}
+
+
 @dataclass(frozen=True)
 class CostReading:
     """One number: short for the eye, exact in `how`, its derivation."""
@@ -71,14 +80,15 @@ def plain(value: float) -> str:
 
 
 def readings(facts: Facts, point: Point, device: Device, count: int) -> list[CostReading]:
-    """Time first, then work, then bytes."""
+    """Time first, then work, then bytes; what the model has no part for is left out."""
     cost = roofline.cost(facts, point)
-    return [
+    all_readings = [
         *_time(cost, point, device, count),
         *_work(cost, point, facts),
         *_caches(cost, point, facts),
         _held(facts, point, device, count),
     ]
+    return [reading for reading in all_readings if facts.has(NEEDS.get(reading.id, ""))]
 
 
 def _time(cost: Cost, point: Point, device: Device, count: int) -> list[CostReading]:
@@ -147,7 +157,7 @@ def _work(cost: Cost, point: Point, facts: Facts) -> list[CostReading]:
 def _caches(cost: Cost, point: Point, facts: Facts) -> list[CostReading]:
     c = facts.config
     token, state = roofline.latent_bytes_per_token(c), roofline.state_bytes(c, point.conv_state)
-    cross = roofline.crossover(c, point.conv_state)
+    cross = roofline.crossover(c, point.conv_state) or 0
     width, wide = c.kda_heads * c.kda_head_dim, 2 if point.conv_state == "bf16" else 4
     held = "held, not read" if point.phase == "prefill" else "read in the step"
     latents, states = point.batch * point.context * token, point.batch * state
@@ -211,6 +221,8 @@ def cost_parts(facts: Facts, point: Point) -> list[CostPart]:
     for title, blocks in members.items():
         flops = sum(roofline.block_flops(facts, b, point) for b in blocks)
         own = sum(facts.own_total(b) for b in blocks if b.leaves)
+        if title == "LM head" and not facts.config.own_head:
+            own = facts.own_total(facts.blocks["token_embedding"])
         read, how = own * 2, f"{own:,} × 2 B"
         if title == "Routed experts":
             read = touched * w.layers * w.expert * BYTES[point.experts_as]

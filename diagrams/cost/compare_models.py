@@ -8,6 +8,7 @@ from k3scope.diagrams.cost import roofline
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.spec import block_spec
 from k3scope.diagrams.spec.config_fields import MEANINGS
+from k3scope.model.checkpoint.checkpoint import checked_config
 from k3scope.model.config import Config
 from k3scope.model.config_limits import check_drawn
 from k3scope.model.files.json_file import parse_json
@@ -72,7 +73,7 @@ def read_config(text: str) -> Config:
         raw = parse_json(text)
     except ValueError:
         raise ValueError("this is not valid JSON; expected the config.json of a checkpoint") from None
-    config = Config.from_official(raw)
+    config = checked_config(raw)
     check_drawn(*config.depths)
     return config
 
@@ -151,7 +152,7 @@ def _numbers(f: Facts) -> dict[str, int | None]:
         "MLA layers": c.kinds.count("mla"),
         "KV cache bytes per token": roofline.latent_bytes_per_token(c),
         "KDA state bytes per sequence": roofline.state_bytes(c),
-        "Cache passes state at, tokens": roofline.crossover(c) if "mla" in c.kinds else None,
+        "Cache passes state at, tokens": roofline.crossover(c),
     }
 
 

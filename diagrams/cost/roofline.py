@@ -7,7 +7,8 @@ from k3scope.diagrams.spec import block_spec, formula
 from k3scope.model.config import Config
 
 ATTENTION = "mla_attention"  # the one block whose work grows with the context
-BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp4": 0.5 + 1 / 32}  # mxfp4: one scale byte per 32 weights
+# bytes a weight: one of scale for 32 weights in mxfp4, for 16 in nvfp4
+BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp4": 0.5 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,10 @@ def state_bytes(c: Config, conv_state: str = "bf16") -> int:
     return c.kinds.count("kda") * (states + inputs)
 
 
-def crossover(c: Config, conv_state: str = "bf16") -> int:
-    """Tokens of context whose KV cache is still no larger than the constant states."""
-    return state_bytes(c, conv_state) // latent_bytes_per_token(c)
+def crossover(c: Config, conv_state: str = "bf16") -> int | None:
+    """Tokens of context whose KV cache is still no larger than the constant states; None without either."""
+    state, token = state_bytes(c, conv_state), latent_bytes_per_token(c)
+    return state // token if state and token else None
 
 
 def experts_touched(c: Config, tokens: int) -> float:
@@ -123,12 +125,13 @@ class Weights:
 
     @staticmethod
     def of(facts: Facts) -> "Weights":
-        routed, table = facts.blocks["moe_experts"], facts.blocks["token_embedding"]
-        rest = facts.totals.text - facts.own_total(routed) - facts.own_total(table)
-        expert = facts.per_instance(routed) // facts.config.experts
-        if not facts.config.own_head:  # the head reads all of the table
-            return Weights(expert, len(facts.instances(routed)), 0, rest + facts.own_total(table))
-        return Weights(expert, len(facts.instances(routed)), facts.own_total(table), rest)
+        c, expert = facts.config, 0
+        layers = c.layers - c.dense_layers
+        if layers:
+            expert = facts.per_instance(facts.blocks["moe_experts"]) // c.experts
+        # a tied head reads all of the table
+        table = facts.own_total(facts.blocks["token_embedding"]) if c.own_head else 0
+        return Weights(expert, layers, table, facts.totals.text - layers * c.experts * expert - table)
 
 
 def held_bytes(facts: Facts, point: Point) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache, cached_property
+from pathlib import Path
 
 from k3scope.diagrams.facts import code_listing
 from k3scope.diagrams.facts.instances import instances, layer_of, of_all_layers, parameters
@@ -12,8 +13,11 @@ from k3scope.diagrams.spec.citations import citation_of
 from k3scope.diagrams.spec.shapes import Step
 from k3scope.model import meta
 from k3scope.model.accounting import Totals, count, totals
+from k3scope.model.checkpoint.headers_model import HeadersModel
+from k3scope.model.checkpoint.model_registry import headers_of
 from k3scope.model.checkpoint.tensor_layout import Layout, TensorEntry
 from k3scope.model.config import Config
+from k3scope.model.count_notes import count_notes, files_of, folder_at
 from k3scope.model.kimi_k3 import KimiK3
 
 # what concrete shapes are shown for: batch, length, and one image of N patches that becomes M rows
@@ -29,8 +33,17 @@ LINEAR_SIZES = {
 class Facts:
     """Facts of one model; `Facts.of(name)` builds each model once."""
 
-    def __init__(self, name: str, model: KimiK3):
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        model: KimiK3,
+        comes_with_program: bool = False,
+        path: Path | None = None,
+        headers: HeadersModel | None = None,
+    ):
+        """`headers`: of a model that is nothing else here; what its files take is read off them."""
+        self.name, self.headers = name, headers
+        self._shipped, self._path = comes_with_program, path
         self.model = model
         self.config: Config = model.config
         self.sizes = self.config.sizes() | EXAMPLE
@@ -40,15 +53,23 @@ class Facts:
     @staticmethod
     @cache
     def of(name: str) -> "Facts":
-        return Facts(name, meta(name))
+        path = files_of(name)
+        return Facts(name, meta(name), path is None, path, headers_of(name))
 
     @cached_property
     def totals(self) -> Totals:
-        return totals(self.model, self.layout)
+        counted = totals(self.model, self.layout)
+        return replace(counted, storage=self.headers.storage) if self.headers else counted
 
     @cached_property
     def layout(self) -> Layout:
-        return Layout(self.model, self.config)
+        folder = folder_at(self._path)
+        return Layout(self.model, self.config, folder and (lambda: folder.weight_map))
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What must be known of the counted tensors and bytes: what no index was held against."""
+        return () if self._shipped or self.headers else count_notes(self.layout, self._path)
 
     @cached_property
     def kinds(self) -> dict[str, int]:
@@ -58,8 +79,10 @@ class Facts:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """The blocks that this model has, by id, in the order of the view."""
-        present = {i: b for i, b in block_spec.blocks().items() if self.has(b.needs)}
-        built = {i: b.without(lambda name: not self.has(name)) for i, b in present.items()}
+        lacking = {i for i, b in block_spec.blocks().items() if not self.has(b.needs)}
+        for group in tuple(lacking):
+            lacking.update(block_spec.view("model").inside(group))
+        built = {i: b.without(self.has) for i, b in block_spec.blocks().items() if i not in lacking}
         if self.config.family == "k3":
             return built
         # what pages say about K3 is not about this one, and its sizes come from elsewhere
@@ -73,8 +96,13 @@ class Facts:
         return drawn.of(lambda node: node in self.blocks or node in io, self.has)
 
     def has(self, needed: str) -> bool:
-        """Whether the model has a part, named by a field of its Config; it always has ""."""
-        return not needed or getattr(self.config, needed) not in (None, False)
+        """Whether the model has a part: a field of its Config that is neither none nor 0, or one of PARTS.
+
+        It always has "".
+        """
+        if part := block_spec.PARTS.get(needed):
+            return part(self.config)
+        return not needed or bool(getattr(self.config, needed))
 
     def rows(self) -> list[ParameterRow]:
         """Leaf blocks that own parameters; their totals add up to the model's."""

@@ -7,6 +7,7 @@ from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.diagrams.facts.records import BlockFacts
 from k3scope.diagrams.spec import block_spec, formula
 from k3scope.diagrams.spec.citations import REPORT, REPOSITORY, REVISION, TREE, Citation, citation_of
+from k3scope.model.count_notes import rule_note
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,10 @@ def of_bytes(facts: Facts, block_id: str) -> Provenance:
     """What a block takes in a checkpoint: its tensors by type, each type's width times its elements."""
     stored = facts.layout.storage(facts.own(block_id))
     kinds = ", ".join(f"{n:,} {dtype}" for dtype, n in stored.by_dtype.items())
-    scales = f" {stored.scale_bytes:,} bytes of them are MXFP4 scales." if stored.scale_bytes else ""
+    kind = " and ".join(stored.labels)
+    scales = f" {stored.scale_bytes:,} bytes of them are {kind} scales." if stored.scale_bytes else ""
+    if stored.labels and (note := rule_note(facts.layout)) in facts.notes:
+        scales += f" {note}"
     tensors = f"{stored.tensors:,} tensor{'s' * (stored.tensors != 1)}"
     return Provenance(
         value=f"{stored.bytes:,}",
@@ -70,19 +74,20 @@ def of_bytes(facts: Facts, block_id: str) -> Provenance:
 
 
 def headlines(facts: Facts) -> list[Headline]:
-    """The facts of a model, each with its provenance."""
+    """The facts of a model, each with its provenance; of parts that it lacks there are none."""
     totals, c = facts.totals, facts.config
+    kinds = " + ".join(f"{n} {kind.upper()}" for kind, n in facts.kinds.items() if n)
     rows = [
-        ("parameters", f"{totals.total:,}", total(facts)),
-        ("active for one token", f"{totals.active:,}", active(facts)),
-        ("layers", f"{c.layers} = {facts.kinds['kda']} KDA + {facts.kinds['mla']} MLA", layers(facts)),
-        ("routed experts", f"{c.experts}, {c.top_k} per token", experts(facts)),
-        ("context", f"{c.max_positions:,} tokens", context(facts)),
-        ("cache of a token", f"{_cache(facts):,} bytes", cache(facts)),
-        ("state of a sequence", f"{_state(facts):,} bytes", state(facts)),
-        ("checkpoint", f"{totals.storage.bytes:,} bytes", checkpoint(facts)),
+        ("", "parameters", f"{totals.total:,}", total),
+        ("", "active for one token", f"{totals.active:,}", active),
+        ("", "layers", f"{c.layers} = {kinds}", layers),
+        ("moe_layers", "routed experts", f"{c.experts}, {c.top_k} per token", experts),
+        ("", "context", f"{c.max_positions:,} tokens", context),
+        ("mla_layers", "cache of a token", f"{_cache(facts):,} bytes", cache),
+        ("kda_layers", "state of a sequence", f"{_state(facts):,} bytes", state),
+        ("", "checkpoint", f"{totals.storage.bytes:,} bytes", checkpoint),
     ]
-    return [Headline(*row) for row in rows]
+    return [Headline(title, text, told(facts)) for needed, title, text, told in rows if facts.has(needed)]
 
 
 def total(facts: Facts) -> Provenance:
@@ -93,7 +98,7 @@ def total(facts: Facts) -> Provenance:
     return Provenance(
         value=f"{t.total:,}",
         text=f"Counted on the module tree, which has every shape and no weights{stored}. "
-        "Packed bytes and scales are no parameters.",
+        f"Packed bytes and scales are no parameters.{_notes(facts)}",
         terms=terms,
         source=_index(facts, "names of all tensors and their size in all"),
     )
@@ -102,28 +107,31 @@ def total(facts: Facts) -> Provenance:
 def active(facts: Facts) -> Provenance:
     """What works on one token: all but the lookup table and the experts that were not chosen."""
     c, t = facts.config, facts.totals
-    table, routed = (facts.own_total(facts.blocks[i]) for i in ("token_embedding", "moe_experts"))
-    idle = routed - routed // c.experts * c.top_k
+    less, terms = [], [("text", t.text)]
+    if c.own_head:
+        less.append("the lookup table (a token reads one row of it)")
+        terms.append(("token embedding", -facts.own_total(facts.blocks["token_embedding"])))
+    if facts.has("moe_layers"):
+        routed = facts.own_total(facts.blocks["moe_experts"])
+        less.append("the experts that were not chosen")
+        idle = routed - routed // c.experts * c.top_k
+        terms.append((f"{c.experts - c.top_k} of {c.experts} experts, in every MoE layer", -idle))
     return Provenance(
         value=f"{t.active:,}",
-        text="All text parameters, less the lookup table (a token reads one row of it) and less the experts "
-        "that were not chosen. The LM head is counted.",
-        terms=(
-            ("text", t.text),
-            ("token embedding", -table),
-            (f"{c.experts - c.top_k} of {c.experts} experts, in every MoE layer", -idle),
-        ),
+        text=f"All text parameters{''.join(', less ' + part for part in less)}. The LM head is counted.",
+        terms=tuple(terms),
         source=_official(facts, {"report": "model table", "for": "104.2B activated", "mark": "A"}),
     )
 
 
 def layers(facts: Facts) -> Provenance:
     c = facts.config
-    dense = "layer 0" if c.dense_layers == 1 else f"the first {c.dense_layers}"
+    first = "layer 0" if c.dense_layers == 1 else f"the first {c.dense_layers}"
+    dense = {0: "none", c.layers: "all"}.get(c.dense_layers, first)
     return Provenance(
         value=f"{c.layers}",
         text=f"One kind of attention per layer; {dense} with a dense FFN. Official lists count from 1.",
-        terms=(("KDA layers", facts.kinds["kda"]), ("MLA layers", facts.kinds["mla"])),
+        terms=tuple((f"{kind.upper()} layers", n) for kind, n in facts.kinds.items() if n),
         source=_config(facts, "num_hidden_layers, linear_attn_config, first_k_dense_replace"),
     )
 
@@ -132,8 +140,12 @@ def experts(facts: Facts) -> Provenance:
     c = facts.config
     return Provenance(
         value=f"{c.experts}",
-        text=f"In each of {c.layers - c.dense_layers} layers. {c.shared_experts} shared ones always run "
-        "and are in neither number.",
+        text=f"In each of {c.layers - c.dense_layers} layers. "
+        + (
+            f"{c.shared_experts} shared ones always run and are in neither number."
+            if c.shared_experts
+            else "There is no shared one."
+        ),
         source=_config(facts, "num_experts, num_experts_per_token, num_shared_experts"),
     )
 
@@ -178,9 +190,17 @@ def checkpoint(facts: Facts) -> Provenance:
         )
     return Provenance(
         value=f"{storage.bytes:,}",
-        text=f"{storage.tensors:,} tensors in the official layout, each by shape and type.{checked}",
+        text=f"{storage.tensors:,} tensors in the official layout, each by shape and type."
+        f"{checked}{_notes(facts)}",
         source=_index(facts, "total_size"),
     )
+
+
+def by_rule(facts: Facts) -> Provenance | None:
+    """That the stored format of a model was counted by its rule alone; None when an index agrees."""
+    if (note := rule_note(facts.layout)) not in facts.notes:
+        return None
+    return Provenance(" and ".join(facts.totals.storage.labels), note)
 
 
 def snapshot(facts: Facts) -> Provenance | None:
@@ -202,6 +222,10 @@ def sizes(facts: Facts) -> dict[str, int | float]:
     counts = {"kda_layers": facts.kinds["kda"], "mla_layers": facts.kinds["mla"]}
     counts |= {"moe_layers": c.layers - c.dense_layers, "total": t.total, "active": t.active, "text": t.text}
     return facts.sizes | counts | {"checkpoint_bytes": t.storage.bytes, "tensors": t.storage.tensors}
+
+
+def _notes(facts: Facts) -> str:
+    return "".join(f" {note}" for note in facts.notes)
 
 
 def _cache(facts: Facts) -> int:

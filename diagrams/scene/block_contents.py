@@ -22,20 +22,14 @@ class Tensor:
     copies: int  # experts, or 1
     instances: int
     elements: int  # of one instance
-
-    @property
-    def bytes(self) -> int:
-        """Of one instance."""
-        return sum(t.bytes for t in self.stored) * self.copies
+    bytes: int  # of one instance
 
     @property
     def row(self) -> str:
         """Shape and type in a line; what is packed is shown by its logical shape."""
         first = self.stored[0]
-        packed = first.role == "packed"
-        shape = (*first.shape[:-1], first.shape[-1] * 2) if packed else first.shape
         many = f"{self.copies} × " if self.copies > 1 else ""
-        return f"{many}{list(shape)} {'MXFP4' if packed else first.dtype}"
+        return f"{many}{list(first.logical or first.shape)} {first.label or first.dtype}"
 
 
 @dataclass(frozen=True)
@@ -121,7 +115,8 @@ def _tensor(facts: Facts, path: str, instances: int, layer: int | None) -> Tenso
     stored = entry.tensors
     if layer is None:
         stored = tuple(replace(t, name=of_all_layers(t.name)) for t in stored)
-    return Tensor(short_name(path), stored, max(entry.experts, 1), instances, entry.parameters)
+    taken = facts.layout.storage([path]).bytes
+    return Tensor(short_name(path), stored, max(entry.experts, 1), instances, entry.parameters, taken)
 
 
 def short_name(path: str) -> str:

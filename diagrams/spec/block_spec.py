@@ -15,6 +15,15 @@ KINDS = ("structure", "attention", "ffn", "norm", "embed", "aux")
 EDGE_KINDS = ("flow", "sum", "store")
 REACHES = ("same", "previous", "first", "last", "before", "upto", "all")
 CONDITIONS = ("", "starts_block", "continues_block")
+# parts of a model that no single field of its Config tells
+PARTS: dict[str, Callable[[Config], bool]] = {
+    "k3": lambda c: c.family == "k3",
+    "kda_layers": lambda c: "kda" in c.kinds,
+    "mla_layers": lambda c: "mla" in c.kinds,
+    "both_attentions": lambda c: {"kda", "mla"} <= set(c.kinds),
+    "mixed_layers": lambda c: bool(c.block) and c.layers > 1,  # layer 0 has nothing to mix
+    "moe_layers": lambda c: c.dense_layers < c.layers,
+}
 # the same YAML, ten times as fast; PyYAML has it wherever it was built with libyaml
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -51,21 +60,21 @@ class Block:
     flops: str = "0"
     others: tuple[dict, ...] = ()
     confidence: str = "A"
-    needs: str = ""  # the Config field without which a model has no such block
+    needs: str = ""  # the part of a model without which it has no such block: a Config field, or one of PARTS
     derived: bool = True  # its derivation speaks of this form
     variants: tuple["Variant", ...] = ()
 
-    def without(self, lacking: Callable[[str], bool]) -> "Block":
-        """The same role in a model that lacks some fields of the Config, where it is built differently."""
-        variants = [v for v in self.variants if lacking(v.without)]
+    def without(self, has: Callable[[str], bool]) -> "Block":
+        """The same role in a model that lacks some parts, where it is built differently."""
+        variants = [v for v in self.variants if not any(map(has, v.without))]
         return replace(self, **{name: value for v in variants for name, value in v.overrides})
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What differs in a block where a model has no `without`, a field of the Config."""
+    """What differs in a block where a model has none of the parts in `without`; a later one goes before."""
 
-    without: str
+    without: tuple[str, ...]
     overrides: tuple[tuple[str, object], ...]
 
 
@@ -83,7 +92,7 @@ class Edge:
     shape: str = ""
     loop: bool = False
     context: bool = False  # in decoding it carries the whole context, not the new token alone
-    without: str = ""  # the Config field in whose absence the arrow is there
+    without: tuple[str, ...] = ()  # the parts in whose absence the arrow is there
 
 
 @dataclass(frozen=True)
@@ -115,7 +124,7 @@ class View:
     def of(self, present: Callable[[str], bool], has: Callable[[str], bool]) -> "View":
         """The part of the view whose nodes are there; arrows need both ends."""
         nodes = tuple(n for n in self.nodes if present(n.id))
-        built = [e for e in self.edges if not (e.without and has(e.without))]
+        built = [e for e in self.edges if not any(map(has, e.without))]
         edges = tuple(e for e in built if present(e.source) and present(e.target))
         return replace(self, nodes=nodes, edges=edges)
 
@@ -162,11 +171,19 @@ def _block(path: Path) -> Block:
     others = raw.pop("variants", ())
     variants = []
     for other in others:
-        without = other.pop("without")
-        _check_name(path, "Config field", without, tuple(Config.__dataclass_fields__))
+        without = _parts(path, other.pop("without"))
         block = _read(path, raw | other)
         variants.append(Variant(without, tuple((name, getattr(block, name)) for name in other)))
+    _parts(path, raw.get("needs") or ())
     return replace(_read(path, dict(raw)), variants=tuple(variants))
+
+
+def _parts(path: Path, names: str | list[str]) -> tuple[str, ...]:
+    """Parts of a model that a file names: one, or a list."""
+    parts = (names,) if isinstance(names, str) else tuple(names)
+    for part in parts:
+        _check_name(path, "part of a model", part, (*Config.__dataclass_fields__, *PARTS))
+    return parts
 
 
 def _read(path: Path, raw: dict) -> Block:
@@ -182,7 +199,7 @@ def _read(path: Path, raw: dict) -> Block:
 
 def _edge(path: Path, raw: dict) -> Edge:
     raw = _renamed(_renamed(raw, "from", "source"), "to", "target")
-    raw["points"] = tuple(raw.get("points", ()))
+    raw["points"], raw["without"] = tuple(raw.get("points", ())), _parts(path, raw.get("without", ()))
     edge = _record(path, Edge, raw)
     _check_name(path, "kind", edge.kind, EDGE_KINDS)
     _check_name(path, "reach", edge.reach, REACHES)

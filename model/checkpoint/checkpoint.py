@@ -5,30 +5,36 @@ from dataclasses import replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from k3scope.model.checkpoint.mismatch import check, unknown
 from k3scope.model.checkpoint.official_names import LAYER, SEEING, OfficialNames
+from k3scope.model.checkpoint.quantization_file import with_file_beside
 from k3scope.model.checkpoint.tensor_layout import Layout, TensorEntry
 from k3scope.model.config import Config
 from k3scope.model.config_limits import LARGEST_FILE, MOST_MARKS
 from k3scope.model.files.checkpoint_folder import Folder
+from k3scope.model.files.headers_file import HeadersFile
 from k3scope.model.files.json_file import parse_json, read_bytes
 from k3scope.model.files.safetensors_header import check_marks
 from k3scope.model.init import build
 from k3scope.model.kernels import mxfp4
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.moe_packed import MATRICES, ExpertsOnDemand, PackedExperts
+from k3scope.model.presets import KIMI_K3, with_release_padding
 
 LAYERS = "language_model.model.layers."
 MOST_TENSORS = 2**22  # of a model that is opened; the release has half a million
 
 
 def read_config(path: str | Path) -> Config:
-    """Config of a config.json, or of the folder that holds one and perhaps weights."""
+    """Config of a config.json, of the folder that holds one and perhaps weights, or of a file of headers."""
     path = Path(path)
+    if HeadersFile.is_one(path):
+        return open_checkpoint(path).config
     if not path.is_dir():
         return _config_of_file(path)
     config = _config_of_file(path / "config.json")
@@ -36,6 +42,18 @@ def read_config(path: str | Path) -> Config:
 
 
 def _config_of_file(file: Path) -> Config:
+    return _config(file, read_official(file))
+
+
+def _config(file: Path, official: Any) -> Config:
+    try:
+        return checked_config(official)
+    except ValueError as error:
+        raise ValueError(f"{file}: {str(error).removeprefix('config.json: ')}") from None
+
+
+def read_official(file: Path) -> Any:
+    """What a config.json holds. ValueError when it cannot be read within limits."""
     if not file.exists():
         raise ValueError(f"{file}: no such file; expected an official config.json")
     if file.suffix == ".safetensors":
@@ -43,9 +61,17 @@ def _config_of_file(file: Path) -> Config:
     text = read_bytes(file, LARGEST_FILE)
     try:
         check_marks(text, MOST_MARKS)
-        return Config.from_official(parse_json(text))
+        return with_file_beside(parse_json(text), file.parent)
     except ValueError as error:
-        raise ValueError(f"{file}: {str(error).removeprefix('config.json: ')}") from None
+        raise ValueError(f"{file}: {error}") from None
+
+
+def checked_config(official: dict) -> Config:
+    """The Config of an official config.json; ValueError too when no size fits its quantised format."""
+    config = with_release_padding(Config.from_official(official))
+    if config.quantization not in (None, KIMI_K3.quantization):
+        Layout(build(config), config)
+    return config
 
 
 def open_checkpoint(folder: str | Path) -> "Checkpoint":
@@ -54,13 +80,18 @@ def open_checkpoint(folder: str | Path) -> "Checkpoint":
 
 
 class Checkpoint:
-    """A folder of safetensors files, complete or in part."""
+    """A folder of safetensors files, complete or in part; or the headers of one, without numbers."""
 
     def __init__(self, path: Path):
-        config = _config_of_file(path / "config.json")
-        self.folder: Folder | OfficialNames = Folder(path)
+        self.folder: Folder | HeadersFile | OfficialNames
+        if HeadersFile.is_one(path):
+            self.folder = HeadersFile(path)
+            config = _config(path, self.folder.config)
+        else:
+            config = _config_of_file(path / "config.json")
+            self.folder = Folder(path)
         self.config = _with_padding(config, self.folder)
-        self.layout = Layout(build(self.config), self.config)
+        self.layout = Layout(build(self.config), self.config, lambda: self.folder.weight_map)
         if (count := len(self.layout)) > MOST_TENSORS:
             raise ValueError(
                 f"{path}: config.json asks for {count:,} tensors; at most {MOST_TENSORS:,} are opened"
@@ -111,8 +142,8 @@ class Checkpoint:
             raise ValueError(self.problem())
         self._check_head()
         model = build(self.config)
-        if packed and self.config.packed_experts:
-            self.replace_experts(model, lambda _path: PackedExperts(self.config))
+        if packed:
+            self.replace_experts(model, lambda _path: PackedExperts(self.config), packed=True)
         self.fill(model, "", dtype, device)
         return model.eval().requires_grad_(False)
 
@@ -145,17 +176,24 @@ class Checkpoint:
         return nn.Sequential(model.vision_tower, model.mm_projector).eval().requires_grad_(False)
 
     def fill(self, model: KimiK3, prefix: str, dtype: torch.dtype | None = None, device: str = "cpu") -> None:
-        """Load the parameters below `prefix`; experts on demand need none."""
+        """Load the parameters below `prefix`; experts on demand need none.
+
+        ValueError when their numbers are stored in a format that does not run here.
+        """
+        if reason := self.layout.cannot_run:
+            raise ValueError(f"{self.folder.path}: {reason}")
         for path, entry in self.layout.entries.items():
             if path.startswith(prefix):
                 self._fill(model, entry, dtype, device)
         self.folder.close()
 
-    def replace_experts(self, model: KimiK3, make: Callable[[str], nn.Module]) -> None:
-        """Put `make(path)` in the place of every bank of experts."""
-        banks = {path.rpartition(".")[0] for path, entry in self.layout.entries.items() if entry.experts}
+    def replace_experts(self, model: KimiK3, make: Callable[[str], nn.Module], packed: bool = False) -> None:
+        """Put `make(path)` in the place of every bank of experts; `packed`: of those in MXFP4."""
+        entries = self.layout.entries
+        banks = {path.rpartition(".")[0] for path, entry in entries.items() if entry.experts}
         for path in banks:
-            model.set_submodule(path, make(path))
+            if not packed or all(entries[f"{path}.{matrix}"].packed for matrix in MATRICES):
+                model.set_submodule(path, make(path))
 
     def experts_on_demand(self, path: str) -> ExpertsOnDemand:
         """Experts that stay in their files until a token chooses them."""
@@ -243,7 +281,7 @@ class Checkpoint:
             )
 
 
-def _with_padding(config: Config, folder: Folder) -> Config:
+def _with_padding(config: Config, folder: Folder | HeadersFile) -> Config:
     """config.json does not state how long A_log is stored: the tensor does."""
     for name, file in folder.weight_map.items():
         if (

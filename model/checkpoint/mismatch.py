@@ -19,14 +19,14 @@ _STEPS = {
 def check(tensor: Stored, header: TensorHeader, path: Path) -> None:
     """ValueError when a tensor has another shape or dtype than config.json asks for."""
     same = header.shape == tensor.shape
-    if tensor.name.endswith(".A_log"):  # [heads] or [1, 1, heads, 1]
+    if tensor.name.endswith(".A_log") or prod(tensor.shape) == 1:  # [heads] or [1, 1, heads, 1]; [] or [1]
         same = prod(header.shape) == prod(tensor.shape)
     if not same:
         requirement = f"config.json asks for {tensor.shape}"
         if len(tensor.shape) == 2 and header.shape == tensor.shape[::-1]:
             requirement += "; its two axes are swapped"
         raise ValueError(f"{path}: {tensor.name} is stored as {header.shape}; {requirement}")
-    good = {"U8"} if tensor.dtype == "U8" else _FLOATS
+    good = _FLOATS if tensor.dtype in _FLOATS else {tensor.dtype}
     if header.dtype not in good:
         names = " or ".join(sorted(good))
         raise ValueError(f"{path}: {tensor.name} is stored as {header.dtype}; expected {names}")
@@ -37,6 +37,8 @@ def unknown(path: Path, names: list[str], layout: Layout) -> str:
     first, c, reason = names[0], layout.config, ""
     if first.endswith((".weight_packed", ".weight_scale")) and not c.packed_experts:
         reason = ": experts are stored as MXFP4, and config.json has no quantization_config of that kind"
+    elif c.quantization and not c.packed_experts:
+        reason = f": config.json says that numbers are stored as {c.quantization}"
     elif ".experts." in first and c.packed_experts:
         reason = ": config.json says that experts are stored as MXFP4"
     elif (layer := LAYER.search(first)) and int(layer[1]) >= c.layers:

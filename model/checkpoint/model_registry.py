@@ -1,10 +1,10 @@
-"""Registered models: a checkpoint folder or a config.json becomes a model by name beside the presets."""
+"""Registered models: a checkpoint folder, its headers or a config.json becomes a model by name."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from k3scope.model.checkpoint.checkpoint import read_config
+from k3scope.model.checkpoint.headers_model import HeadersModel, config_at, headers_model
 from k3scope.model.config import Config
 from k3scope.model.presets import PRESETS, TRAINED
 
@@ -24,7 +24,7 @@ REGISTERED: dict[str, RegisteredModel] = {}  # filled when the program starts; l
 
 
 def register(name: str, path: str | Path) -> RegisteredModel:
-    """Give a folder or a config.json a name. ValueError when the name or the path will not do."""
+    """Give a folder, its headers or a config.json a name. ValueError when name or path will not do."""
     if not NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a model: expected up to 40 letters, digits and . _ -")
     if name in PRESETS or name in TRAINED:
@@ -33,9 +33,11 @@ def register(name: str, path: str | Path) -> RegisteredModel:
         raise ValueError(f"{name!r} is named twice; the first is {REGISTERED[name].path}")
     path = Path(path).expanduser()
     if not path.exists():
-        raise ValueError(f"{path}: no such file or folder; expected a checkpoint folder or a config.json")
+        raise ValueError(
+            f"{path}: no such file or folder; expected a checkpoint folder, its headers or a config.json"
+        )
     path = path.resolve()
-    REGISTERED[name] = RegisteredModel(name, path, read_config(path))
+    REGISTERED[name] = RegisteredModel(name, path, config_at(path))
     return REGISTERED[name]
 
 
@@ -44,3 +46,8 @@ def folder_of(source: str | Path) -> Path:
     if model := REGISTERED.get(str(source)):
         return model.path
     return Path(TRAINED.get(str(source), source))
+
+
+def headers_of(name: str) -> HeadersModel | None:
+    """What the file of headers says that a model is read from; None for a model of another kind."""
+    return None if name in PRESETS or name in TRAINED else headers_model(folder_of(name))

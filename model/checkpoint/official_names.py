@@ -13,6 +13,7 @@ from torch import Tensor
 
 from k3scope.model.checkpoint.tensor_layout import TEXT, Layout
 from k3scope.model.files.checkpoint_folder import Folder
+from k3scope.model.files.headers_file import HeadersFile
 from k3scope.model.files.safetensors_header import TensorHeader
 
 LAYER = re.compile(r"(?:^|\.)layers\.(\d{1,9})\.")
@@ -41,7 +42,7 @@ _BUFFERS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Place:
     """Where an official tensor is: a stored one, or a part of it."""
 
     stored: str
@@ -63,10 +64,10 @@ class Part:
 class OfficialNames:
     """A folder that is asked for official names. `unknown` is what has none, `ignored` what nothing needs."""
 
-    def __init__(self, folder: Folder, layout: Layout):
+    def __init__(self, folder: Folder | HeadersFile, layout: Layout):
         self.folder, self.path = folder, folder.path
         self._layout = layout
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, Place] = {}
         self.unknown: list[str] = []
         self.ignored: list[str] = []
         self.tied_head = ""  # stored though the model has no head of its own
@@ -107,7 +108,7 @@ class OfficialNames:
     def _add(self, stored: str) -> None:
         official, parts = official_name(stored, self._layout.config.family), {}
         if self._layout.find(official) is not None:
-            parts[official] = Part(stored)
+            parts[official] = Place(stored)
         elif match := _STACKED.fullmatch(official):
             parts = dict(self._experts(stored, *match.groups()))
         elif match := _JOINED.fullmatch(official):
@@ -124,26 +125,26 @@ class OfficialNames:
             if (other := self._parts.setdefault(name, part)) is not part:
                 raise ValueError(f"{self.path}: {other.stored} and {stored} are both {name}")
 
-    def _experts(self, stored: str, bank: str, matrix: str) -> Iterator[tuple[str, Part]]:
+    def _experts(self, stored: str, bank: str, matrix: str) -> Iterator[tuple[str, Place]]:
         """One tensor [experts, rows, columns]; of w1 and w3 together, w1 has the first rows."""
         for one in ("w1", "w3") if matrix == "gate_up_proj" else (matrix,):
             entry = self._layout.entry(f"{bank}.{one}")
-            if entry is None or entry.packed or not entry.experts:
+            if entry is None or entry.scheme or not entry.experts:
                 return
             rows = entry.shape[0]
             half = {"w1": (slice(0, rows),), "w3": (slice(rows, None),)} if matrix != one else {}
             for expert in range(entry.experts):
                 name = next(entry.of(expert)).name
-                yield name, Part(stored, (expert, *half.get(one, ())))
+                yield name, Place(stored, (expert, *half.get(one, ())))
 
-    def _convolutions(self, stored: str, attention: str) -> Iterator[tuple[str, Part]]:
+    def _convolutions(self, stored: str, attention: str) -> Iterator[tuple[str, Place]]:
         """The kernels of queries, keys and values, one below the other."""
         for n, one in enumerate("qkv"):
             entry = self._layout.entry(f"{attention}{one}_conv1d.weight")
             if entry is None:
                 return
             rows = entry.shape[0]
-            yield entry.name, Part(stored, (slice(n * rows, (n + 1) * rows if n < 2 else None),))
+            yield entry.name, Place(stored, (slice(n * rows, (n + 1) * rows if n < 2 else None),))
 
 
 def official_name(name: str, family: str) -> str:

@@ -12,6 +12,7 @@ from k3scope.model.files.safetensors_shard import DTYPES
 from k3scope.model.kernels import mxfp4
 from k3scope.model.kimi_k3 import KimiK3
 from k3scope.model.moe_packed import PackedExperts
+from k3scope.model.quantization.quantization import MXFP4
 
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 
@@ -26,6 +27,8 @@ class Export:
         self.model, self.dtype, self.may_round = model, dtype, bool(packed)
         self.config = self._config(model.config, packed)
         self.layout = Layout(model, self.config)
+        if reason := self.layout.cannot_run:
+            raise ValueError(f"{reason}; packed=False writes numbers")
         self._encoded: tuple[Stored, tuple[Tensor, Tensor]] | None = None
 
     def __iter__(self) -> Iterator[Stored]:
@@ -47,7 +50,9 @@ class Export:
         stored = next((name for name, code in NAMES.items() if code == CODES.get(own)), None)
         if stored is None:
             raise ValueError(f"a checkpoint cannot be {own}; expected one of {', '.join(NAMES)}")
-        return replace(c, stored=stored, packed_experts=c.packed_experts if packed is None else packed)
+        kept = c.quantization if c.packed_experts else MXFP4
+        quantization = c.quantization if packed is None else kept if packed else None
+        return replace(c, stored=stored, quantization=quantization)
 
     def _dtype(self, tensor: Stored) -> torch.dtype:
         if self.dtype is None:

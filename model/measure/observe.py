@@ -13,7 +13,7 @@ from k3scope.model.measure import image_readings as pictures
 from k3scope.model.measure.hook_points import in_layer
 from k3scope.model.measure.readings import Readings, readings
 from k3scope.model.measure.statistics import Statistics, Tally
-from k3scope.model.tracing import Trace, trace
+from k3scope.model.tracing import Trace, check_ids, mask_of, trace
 from k3scope.model.vision.tower import Images
 
 NEEDS = {
@@ -59,15 +59,18 @@ def observe(
     edits=None,
     on_point=None,
     images: Images | None = None,
+    real: Tensor | None = None,
 ) -> Observed:
     """Run `ids` and record what `views` need: of 2,048 tokens a tenth of what every hook point would take.
 
     Attention maps are not recorded: they are recomputed per head from queries and keys. For the other
     arguments see `trace`.
     """
-    tally, points = Tally(), points_for(model.config, views)
+    real = mask_of(ids, real)
+    counted = real if images is None else model.expand(check_ids(model, ids), images, real)[1]
+    tally, points = Tally(counted), points_for(model.config, views)
     if images is not None:
         points += pictures.points(model.config)
-    passed = trace(model, ids, points, edits, on_point, images, tally.add)
+    passed = trace(model, ids, points, edits, on_point, images, tally.add, real)
     with torch.no_grad():
         return Observed(passed, tally.statistics())

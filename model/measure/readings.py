@@ -31,12 +31,13 @@ class Readings:
 
 @torch.no_grad()
 def readings(trace: Trace, k: int = 8, points: dict[str, Statistics] | None = None) -> Readings:
-    """Reduce a trace; about 50 bytes per token and layer are left of it.
+    """Reduce a trace, of a batch its first row; about 50 bytes per token and layer are left of it.
 
     `points`: statistics of every hook point, when the trace has not recorded them all.
     """
-    ids, probs = top_next(trace.logits, k)
     points = all_statistics(trace) if points is None else points
+    trace = trace.row(0) if trace.padded else trace
+    ids, probs = top_next(trace.logits, k)
     return Readings(
         next_ids=ids,
         next_probs=probs,

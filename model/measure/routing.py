@@ -9,6 +9,7 @@ from torch import Tensor
 from k3scope.model.measure.hook_points import array, layers_with
 from k3scope.model.tracing import Trace
 
+_SHARED = "block_sparse_moe.shared_experts"
 _MOE = "block_sparse_moe."
 _GATE = _MOE + "gate."
 
@@ -101,7 +102,7 @@ def points(config, layer: int) -> list[str]:
         return []
     routed = "routed_expert_up_proj" if config.latent else "combine"
     gate = [_GATE + name for name in ("scores", "topk_idx", "topk_weight", "margin")]
-    return [*gate, _MOE + routed, _MOE + "shared_experts"]
+    return [*gate, _MOE + routed, *([_SHARED] if config.shared_experts else [])]
 
 
 def moe_layers(trace: Trace) -> list[int]:
@@ -164,8 +165,9 @@ def output_of(trace: Trace, layer: int) -> Output:
     """Size of the routed part (after its up-projection) and of the shared part of a MoE layer."""
     up = _MOE + "routed_expert_up_proj"
     routed = up if layers_with(trace, up) else _MOE + "combine"
-    rms = [trace.layer(layer, p)[0].square().mean(-1).sqrt() for p in (routed, _MOE + "shared_experts")]
-    return Output(*map(array, rms))
+    size = lambda point: trace.layer(layer, point)[0].square().mean(-1).sqrt()  # noqa: E731
+    own = size(routed)
+    return Output(array(own), array(size(_SHARED) if layers_with(trace, _SHARED) else torch.zeros_like(own)))
 
 
 def bias_effect(trace: Trace, layer: int) -> BiasEffect:

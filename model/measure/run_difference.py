@@ -47,6 +47,7 @@ def aligned(ours: list[int], theirs: list[int]) -> np.ndarray:
 @torch.no_grad()
 def difference(ours: Trace, theirs: Trace, pairs: np.ndarray | None = None) -> RunDifference:
     """Compare two traces at `pairs`; by default where `aligned` has the same tokens."""
+    ours, theirs = (t.row(0) if t.padded else t for t in (ours, theirs))
     if pairs is None:
         pairs = aligned(ours.ids[0].tolist(), theirs.ids[0].tolist())
     a, b = (torch.from_numpy(column) for column in pairs.T.copy())

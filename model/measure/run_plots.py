@@ -131,7 +131,10 @@ def _attribution(run: MeasuredTrace, selection: PlotSelection) -> Picture:
 
 
 def _mixes_at(run: MeasuredTrace, selection: PlotSelection) -> Picture:
-    mixes, image = depth.mixes(run), depth.weights_of_token(run, selection.token)
+    mixes = depth.mixes(run)
+    if not mixes:
+        raise ValueError("this model has no mixes over depth: one residual stream runs through all layers")
+    image = depth.weights_of_token(run, selection.token)
     columns = depth.source_names(image.shape[1])
     more = {
         "rows": [mix.name for mix in mixes],

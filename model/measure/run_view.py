@@ -104,7 +104,7 @@ def require_layer(layer: int, layers: Sequence[int], what: str) -> int:
 def require_layers(layers: Sequence[int], title: str) -> Sequence[int]:
     """The layers themselves. ValueError when the model has none of this kind, or recorded nothing of them."""
     if not layers:
-        raise ValueError(f"{title}: this run has no such layer")
+        raise ValueError(f"{title}: no layer of this run has that")
     return layers
 
 

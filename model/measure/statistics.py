@@ -8,7 +8,7 @@ from torch import Tensor
 
 from k3scope.model.kernels import statistics_cpp
 from k3scope.model.kimi_k3 import KimiK3
-from k3scope.model.tracing import Trace, trace
+from k3scope.model.tracing import Trace, real_numbers, trace
 from k3scope.model.vision.tower import Images
 
 
@@ -37,13 +37,16 @@ def statistics(x: Tensor) -> Statistics:
 class Tally:
     """Statistics of many tensors, added one by one and brought over in one transfer."""
 
-    def __init__(self):
+    def __init__(self, real: Tensor | None = None):
+        """`real` [B, T]: which tokens count; None for all."""
         self._rows: dict[str, tuple[tuple[int, ...], Tensor]] = {}
+        self._real = real
 
     def add(self, path: str, value) -> None:
         """Count a tensor of numbers; anything else passes by (the mean of ids means nothing)."""
         if isinstance(value, Tensor) and value.numel() and value.is_floating_point():
-            self._rows[path] = (tuple(value.shape), _numbers(value))
+            counted = value if self._real is None else real_numbers(path, value, self._real)
+            self._rows[path] = (tuple(value.shape), _numbers(counted))
 
     def statistics(self) -> dict[str, Statistics]:
         """In the order in which they came."""
@@ -56,7 +59,7 @@ class Tally:
 
 def all_statistics(trace: Trace) -> dict[str, Statistics]:
     """Statistics of every hook point of a trace but the choices of experts."""
-    tally = Tally()
+    tally = Tally(trace.real)
     for path, value in trace.values.items():
         tally.add(path, value)
     return tally.statistics()

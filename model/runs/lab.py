@@ -23,9 +23,12 @@ def lab(
     interventions: Iterable[Intervention] = (),
     sources: Mapping[str, Trace | str] | None = None,
     views: Iterable[str] = VIEWS,
+    real: Tensor | None = None,
 ) -> Run:
     """Run a prompt, text or ids, through a model by name or a loaded one; an empty prompt is its first token.
 
+    A batch of ids [B, T] has False in `real` [B, T] at padding; its views show the first row, `run.row(n)`
+    another.
     Only what `views` read is recorded. `interventions` edit the pass; `sources` are runs to patch
     from, by the name that interventions use: traces, or prompts that are run for it.
     """
@@ -35,7 +38,7 @@ def lab(
     ids = _ids(prompt, tokenizer, loaded)
     interventions = tuple(interventions)
     traced = sources_of(loaded, tokenizer, interventions, sources or {})
-    observed = observe(loaded, ids, views, edits(loaded.config, interventions, traced))
+    observed = observe(loaded, ids, views, edits(loaded.config, interventions, traced), real=real)
     return Run(
         **vars(observed.trace),
         model=loaded,
@@ -43,6 +46,7 @@ def lab(
         random_weights=model in PRESETS if by_name else None,
         token_texts=token_texts(tokenizer, observed.trace.ids),
         points=observed.points,
+        tokenizer=tokenizer,
     )
 
 

@@ -1,7 +1,7 @@
 """The result of a forward pass that shows itself: `run.routing.load(3)`, `run.kda.half_life(0)`, ..."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from torch import Tensor
@@ -30,29 +30,41 @@ from k3scope.model.tracing import trace as plain_trace
 class Run(MeasuredTrace):
     """A forward pass that shows itself: `routing`, `kda`, `attention`, `depth`, `logit_lens`."""
 
-    points: dict[str, Statistics] | None = (
-        None  # of every hook point, when the trace has not recorded them all
-    )
+    # of every hook point, when the trace has not recorded them all
+    points: dict[str, Statistics] | None = None
+    tokenizer: Tokenizer | None = None  # of the other rows of a batch
+
+    def row(self, row: int) -> "Run":
+        """One sequence of the batch, counted from 0, without its padding. ValueError when there is none."""
+        made = super().row(row)
+        batch = self.ids.shape[0]
+        name = self.name if batch == 1 else f"{self.name}, row {row} of 0 to {batch - 1}"
+        return replace(made, name=name, token_texts=token_texts(self.tokenizer, made.ids), points=None)
+
+    @cached_property
+    def shown(self) -> "Run":
+        """What the views show: the run itself, or the first row of a batch; `row` gives the others."""
+        return self.row(0) if self.padded else self
 
     @cached_property
     def routing(self) -> RoutingView:
-        return RoutingView(self)
+        return RoutingView(self.shown)
 
     @cached_property
     def kda(self) -> KdaView:
-        return KdaView(self)
+        return KdaView(self.shown)
 
     @cached_property
     def attention(self) -> AttentionView:
-        return AttentionView(self)
+        return AttentionView(self.shown)
 
     @cached_property
     def depth(self) -> DepthView:
-        return DepthView(self)
+        return DepthView(self.shown)
 
     @cached_property
     def logit_lens(self) -> LogitLensView:
-        return LogitLensView(self)
+        return LogitLensView(self.shown)
 
     @property
     def lens(self) -> LogitLensView:
@@ -77,8 +89,14 @@ class Run(MeasuredTrace):
         head: int | None = None,
         plot: str = "",
         token: int | None = None,
+        row: int | None = None,
     ) -> Picture:
-        """The picture of a view, or one of its further `plots`. ValueError for what it does not have."""
+        """The picture of a view, or one of its further `plots`; of a batch that of one `row`, else the first.
+
+        ValueError for what it does not have.
+        """
+        if row is not None or self.padded:
+            return self.row(row or 0).picture(view, layer, head, plot, token)
         shown = self.view(view)
         if plot:
             return self.captioned(run_plots.plot(self, view, plot, PlotSelection(layer, head, token)))
@@ -91,6 +109,8 @@ class Run(MeasuredTrace):
         return difference(self, other)
 
     def __repr__(self) -> str:
+        if self.padded:
+            return f"{self.shown!r} (of {self.ids.shape[0]} rows; run.row(n) gives another)"
         loss = self.logit_lens.tokens.mean_loss
         text = "".join(self.token_texts[:40]) + ("…" if len(self.token_texts) > 40 else "")
         # of a trace of everything it takes a look at every tensor, which a healthy one is spared
@@ -103,9 +123,9 @@ class Run(MeasuredTrace):
         return self.logit_lens._repr_html_()
 
 
-def trace(model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None, images=None) -> Run:
+def trace(model: KimiK3, ids: Tensor, points=None, edits=None, on_point=None, images=None, real=None) -> Run:
     """`tracing.trace` whose result also shows itself, as far as it recorded `points`."""
-    plain = plain_trace(model, ids, points, edits, on_point, images)
+    plain = plain_trace(model, ids, points, edits, on_point, images, real=real)
     return Run(**vars(plain), model=model, token_texts=token_texts(None, plain.ids))
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from k3scope.model.tracing import REAL
+
 # order in which a layer computes its tensors
 INSIDE = (
     "self_attention_res.probs", "self_attention_res.mixed", "kda.conv_state_q", "kda.conv_state_k",
@@ -33,19 +35,35 @@ def compare(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> list[TraceDif
 
     ValueError when they share none, or were made from different tokens or by models of different sizes.
     """
-    shared = sorted(ours.keys() & theirs.keys() - {"token_ids"}, key=_order)
+    shared = sorted(ours.keys() & theirs.keys() - {"token_ids", REAL}, key=_order)
     if not shared:
         raise ValueError(
             "the two files share no tensor name; expected two traces, such as k3scope trace writes"
         )
-    a, b = ours.get("token_ids"), theirs.get("token_ids")
-    if a is not None and b is not None and not torch.equal(a, b):
+    real = _real(ours, theirs)
+    a, b = (t.get("token_ids") for t in (ours, theirs))
+    same = a is None or b is None or torch.equal(*(_of_tokens("token_ids", t, real) for t in (a, b)))
+    if not same:
         raise ValueError("the two traces are of different token_ids; compare runs of the same tokens")
     for name in shared:
         if name.endswith(SIZED) and ours[name].shape[-1] != theirs[name].shape[-1]:
             shapes = f"{tuple(ours[name].shape)} and {tuple(theirs[name].shape)}"
             raise ValueError(f"the two traces are of models of different sizes: {name} has shapes {shapes}")
-    return [_difference(name, ours[name], theirs[name]) for name in shared]
+    pairs = ((_of_tokens(name, t[name], real) for t in (ours, theirs)) for name in shared)
+    return [_difference(name, *pair) for name, pair in zip(shared, pairs, strict=True)]
+
+
+def _real(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> Tensor | None:
+    """Which tokens [B, T] are no padding in both; None when neither has any."""
+    masks = [t[REAL].bool() for t in (ours, theirs) if REAL in t]
+    if len(masks) == 2 and not torch.equal(*masks):
+        raise ValueError("the two traces have padding in different places; compare runs of the same mask")
+    return masks[0] if masks else None
+
+
+def _of_tokens(name: str, x: Tensor, real: Tensor | None) -> Tensor:
+    """What a tensor has of tokens: padding means nothing in either trace. States have no axis of tokens."""
+    return x if real is None or ".kda." in name or x.shape[:2] != real.shape else x[real]
 
 
 def first_beyond(differences: list[TraceDifference], tolerance: float) -> TraceDifference | None:

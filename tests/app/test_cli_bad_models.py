@@ -28,7 +28,10 @@ def test_a_bad_model_ends_in_one_sentence(command, bad, tmp_path, monkeypatch, c
     config = tmp_path / "bad" / "config.json"
     os.mkfifo(config) if bad == "pipe" else config.write_bytes(b"[" * 60_000)
     assert main([part.format("bad") for part in COMMANDS[command]]) == 2
-    sentence = {"pipe": "not a file; expected a regular one", "nested": "not valid JSON (nested too deeply)"}
+    sentence = {
+        "pipe": "not a file; expected a regular one",
+        "nested": "JSON nested too deeply; expected at most 200 levels",
+    }
     said = capsys.readouterr().err.strip().splitlines()
     assert len(said) == 1
     assert said[0].endswith(sentence[bad])

@@ -15,14 +15,14 @@ ORDER = (
     "model/kernels/ model/files/",
     "model/tokenizers/",
     "model/hooks.py model/norm.py",
-    "model/vision/",
+    "model/vision/ model/quantization/",
     "model/config.py model/config_limits.py model/config_values.py model/transformers_config.py "
     "model/official_config.py model/official_config_write.py model/presets.py",
     "model/attnres.py model/cache.py model/ffn.py model/kda.py model/mla.py model/moe.py model/moe_packed.py "
     "model/layer.py model/kimi_linear.py model/kimi_k3.py model/init.py",
     "model/tracing.py",
     "model/checkpoint/",
-    "model/accounting.py model/loading.py",
+    "model/accounting.py model/count_notes.py model/loading.py",
     "model/interventions/",
     "model/measure/",
     "model/runs/",

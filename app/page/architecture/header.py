@@ -21,6 +21,7 @@ def header(state: State, shell: Shell) -> None:
             active=provenance.active(facts),
             layers=provenance.layers(facts),
             snapshot=provenance.snapshot(facts),
+            by_rule=provenance.by_rule(facts),
         )
         shell.fill(facts=html)
 

@@ -117,6 +117,7 @@ def _model_overview(facts: Facts, block: BlockFacts) -> dict:
         "about": model_cards.about(facts.name),
         "card": model_cards.address(facts.name),
         "headlines": provenance.headlines(facts),
+        "notes": facts.notes,
         "highlights": [facts.block(i) for i in HIGHLIGHTS if i in facts.blocks],
         "kinds": facts.kinds,
         "release": provenance.snapshot(facts) is not None,

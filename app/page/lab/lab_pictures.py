@@ -168,8 +168,9 @@ class LabPictures:
         likely = {"what": LIKELY_SITE[snapshot.view], "layer": selection.layer, "index": selection.head}
         self._form.likely = likely
         self._for_tokens.visible = self._images.visible = snapshot.view == "tokens"
+        shown = 0 if view.problem(result.config) else len(view.slots)
         for i, pane in enumerate(self._panes):
-            if i < len(view.slots):
+            if i < shown:
                 pane.offer(view.slots[i], snapshot.choices[i])
             else:
                 pane.hide()
@@ -179,7 +180,8 @@ class LabPictures:
         """Text and pictures of a snapshot, unless another one is asked for meanwhile."""
         runner = self._session.runner
         tasks = [partial(text_of, snapshot, runner.tokenizer(snapshot.result.spec.model).token)]
-        slots = VIEWS[snapshot.view].slots
+        view = VIEWS[snapshot.view]
+        slots = () if view.problem(snapshot.result.config) else view.slots
         tasks += [partial(picture_of, snapshot, slot, self._choice(slot)) for slot in slots]
         for i, task in enumerate(tasks):
             content = await asyncio.wrap_future(runner.measure(task))

@@ -7,7 +7,7 @@ from weakref import ReferenceType
 
 import numpy as np
 
-from k3scope.app.lab.lab_views import Choice, Selection, Slot, draw, draw_difference
+from k3scope.app.lab.lab_views import VIEWS, Choice, Selection, Slot, draw, draw_difference
 from k3scope.app.lab.picture_difference import Pairs
 from k3scope.app.page.kit import templates
 from k3scope.app.page.lab import lab_text
@@ -80,6 +80,8 @@ def text_of(snapshot: LabSnapshot, token_of: Callable[[int], Token]) -> tuple[st
         run = snapshot.full_run
     except ValueError as error:
         return templates.render("lab_text.html", facts=[], report=[], problem=error, baseline=""), {}
+    if problem := VIEWS[snapshot.view].problem(run.config):
+        return templates.render("lab_text.html", facts=[], report=[], problem=problem, baseline=""), {}
     report, problem = [], ""
     try:
         if snapshot.baseline is not None:

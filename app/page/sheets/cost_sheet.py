@@ -111,17 +111,18 @@ def _cache_chart(facts: Facts, chosen: CostPoint) -> tuple[str, str]:
     """Heading and chart of what the sequences keep in memory."""
     c, point = facts.config, chosen.point
     token, state = roofline.latent_bytes_per_token(c), roofline.state_bytes(c, point.conv_state)
-    cross = state / token
-    curves = [
+    both = [
         Curve("KV cache", "attention", [point.batch * token * n for n in CONTEXTS]),
         Curve("KDA state", "norm", [point.batch * state] * len(CONTEXTS)),
     ]
-    text = f"equal at {roofline.crossover(c, point.conv_state):,} tokens"
-    mark = CurveMark(cross, point.batch * state, text)
+    curves = [curve for curve in both if any(curve.values)]
     heading = "Memory of the sequences"
-    return heading, chart(
-        f"{heading}: KV cache and KDA state over the context, {text}", curves, point.context, _bytes, (mark,)
-    )
+    title = f"{heading}: {' and '.join(curve.title for curve in curves)} over the context"
+    marks: tuple[CurveMark, ...] = ()
+    if equal := roofline.crossover(c, point.conv_state):
+        marks = (CurveMark(state / token, point.batch * state, f"equal at {equal:,} tokens"),)
+        title += f", {marks[0].text}"
+    return heading, chart(title, curves, point.context, _bytes, marks)
 
 
 def _time_chart(costs: list[Cost], chosen: CostPoint) -> tuple[str, str]:

@@ -27,6 +27,7 @@ def table(model: str) -> str:
         counted=facts.totals.total,
         storage=facts.totals.storage,
         difference=facts.totals.difference(model),
+        notes=facts.notes,
     )
 
 

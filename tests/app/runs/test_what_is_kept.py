@@ -39,7 +39,7 @@ def test_the_place_is_the_default_one(monkeypatch):
 def test_every_field_of_a_run_is_named():
     words = {
         "model": "model",
-        "weights": "hash of the weights",
+        "weights": "hash of its weights, config and tokenizer",
         "prompt": "prompt",
         "images": "its images",
         "interventions": "interventions",

@@ -10,6 +10,7 @@ from k3scope.model import load, open_checkpoint, save_pretrained
 from k3scope.model.init import random_model
 from k3scope.model.moe_packed import PackedExperts
 from k3scope.model.presets import K3_TINY
+from k3scope.model.quantization.quantization import MXFP4
 
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
 LAYER = "language_model.model.layers."
@@ -27,7 +28,7 @@ def folder(data, tmp_path):
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory):
     """A small model in the storage of the release: bfloat16, MXFP4 experts, one shard a layer or so."""
-    c = replace(K3_TINY, kinds=("kda", "mla", "kda"), latent=64, expert_dim=96, packed_experts=True)
+    c = replace(K3_TINY, kinds=("kda", "mla", "kda"), latent=64, expert_dim=96, quantization=MXFP4)
     path = tmp_path_factory.mktemp("packed")
     save_pretrained(random_model(c), path, torch.bfloat16, packed=True, shard_bytes=600_000)
     return path
@@ -190,7 +191,7 @@ def test_an_index_that_contradicts_a_file_is_refused(folder):
     [
         (lambda c: c.update(hidden_size=95), r"config\.json asks for"),
         (lambda c: c.update(num_experts=13), r"gate\.weight is stored as \(12, 96\).*asks for \(13, 96\)"),
-        (lambda c: c.update(quantization_config={"format": "mxfp4-pack-quantized"}), "stored as MXFP4"),
+        (lambda c: c.update(quantization_config=MXFP4.content), "48 has no whole groups of 32 for MXFP4"),
         (
             lambda c: c.update(first_k_dense_replace=2),
             r"unknown tensors, first .*layers\.1\.block_sparse_moe",

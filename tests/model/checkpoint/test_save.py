@@ -13,6 +13,7 @@ from k3scope.model.config import Config
 from k3scope.model.init import build, random_model
 from k3scope.model.official_config_write import document
 from k3scope.model.presets import K3_TINY, PRESETS
+from k3scope.model.quantization.quantization import MXFP4
 
 PACKABLE = replace(K3_TINY, kinds=("kda", "mla"), latent=64, expert_dim=96)  # whole groups of 32
 LINEAR = replace(
@@ -86,7 +87,7 @@ def test_kept_packed_experts_can_be_written_as_numbers(tmp_path):
 
 
 def test_rounding_experts_has_to_be_asked_for(tmp_path):
-    model = random_model(replace(PACKABLE, packed_experts=True))
+    model = random_model(replace(PACKABLE, quantization=MXFP4))
     with pytest.raises(ValueError, match=r"experts\.0\.w1.*packed=True rounds them"):
         save_pretrained(model, tmp_path)
     assert not list(tmp_path.glob("*"))

@@ -142,7 +142,7 @@ def test_shared_parameters_are_stored_once():
             self.blocks = nn.ModuleList([self.head])
             self.blocks.scale = nn.Parameter(torch.ones(3))
 
-    layout = Layout(Tied(), replace(KIMI_K3, packed_experts=False))
+    layout = Layout(Tied(), replace(KIMI_K3, quantization=None))
     assert [t.name for t in layout] == ["embed.weight", "blocks.scale"]
     assert layout.storage().bytes == 2 * (32 + 3)
     assert layout.storage(["head.weight", "embed.weight", "blocks.0.weight"]).parameters == 32

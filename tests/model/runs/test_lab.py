@@ -280,7 +280,7 @@ def test_the_older_family_shows_itself_too():
 def test_a_run_that_kept_nothing_of_a_view_is_reported():
     few = lab("abc", "k3-random", views=["lens"])
     for view in ("routing", "kda", "attention"):
-        with pytest.raises(ValueError, match="this run has no such layer"):
+        with pytest.raises(ValueError, match="no layer of this run has that"):
             few.picture(view)
 
 

@@ -42,7 +42,7 @@ def test_the_default_point_is_not_in_the_link():
         ("1e3,1,decode,mxfp4,bf16,h200,16", "context is a whole number"),
         ("1,99999,decode,mxfp4,bf16,h200,16", "batch is a whole number from 1 to 4,096"),
         ("1,1,train,mxfp4,bf16,h200,16", "phase is none of decode, prefill"),
-        ("1,1,decode,int3,bf16,h200,16", "experts is none of mxfp4, fp8, bf16"),
+        ("1,1,decode,int3,bf16,h200,16", "experts is none of mxfp4, nvfp4, fp8, bf16"),
         ("1,1,decode,mxfp4,bf16,abacus,16", "device is none of"),
         ("1,1,decode,mxfp4,bf16,h200,0", "count is a whole number from 1 to 1,024"),
     ],

@@ -1,0 +1,1 @@
+"""How quantised checkpoints are stored: which matrices, and the tensors that each becomes."""

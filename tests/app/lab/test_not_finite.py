@@ -135,6 +135,17 @@ def test_what_is_not_finite_chooses_no_expert_and_no_token(place):
     assert not any(np.isinf(lives).any() for lives in result.readings.half_lives.values())
 
 
+@at_every_place
+def test_a_view_in_a_notebook_names_the_first_bad_block(place):
+    _, run = bad_run(place)
+    views = [run.view(name) for name in ("routing", "kda", "attention", "depth", "lens")]
+    shown = [view.picture() for view in views] + [run.routing.picture(8), run.attention.picture(7, 0)]
+    assert any(picture.bad for picture in shown)
+    for picture in shown:
+        assert picture.note.count(run.first_bad) == bool(picture.bad)
+        assert (run.first_bad in picture._repr_html_()) == bool(picture.bad)
+
+
 @pytest.mark.parametrize("prompt", ["1", PROMPT])
 def test_a_healthy_run_has_nothing_that_is_not_finite(prompt):
     run = lab(prompt, "k3-random")

@@ -30,7 +30,9 @@ class State(followers.Followed):
     T = param.Integer(_default("T"), bounds=(1, MOST["T"]), doc="tokens that shapes are for")
 
     run_model = param.String(_default("run_model"), doc="name of the model that ran (`with` in the link)")
-    weights = param.String(_default("weights"), doc="short hash of the weights that ran")
+    weights = param.String(
+        _default("weights"), doc="short hash of the model that ran: its weights, config, tokenizer"
+    )
     prompt = param.String(_default("prompt"), allow_None=True, doc="None: nothing typed yet; '' is a prompt")
     generated_ids = param.List(
         list(_default("generated_ids")), item_type=int, doc="ids of tokens added to the prompt"

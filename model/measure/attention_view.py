@@ -1,5 +1,7 @@
 """`run.attention`: what a run shows of the attention maps of its MLA layers."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from k3scope.model.measure import attention, binning
@@ -43,7 +45,7 @@ class AttentionView(RunView):
         side = binning.tile_side(count, cells)
         if how == "max":
             return [binning.largest(self.map(layer, head), limit=side) for head in range(count)]
-        return [binning.binned(self.map(layer, head), side, how) for head in range(count)]
+        return [_pooled(self.map(layer, head), side, how) for head in range(count)]
 
     def picture(self, layer: int | None = None, head: int | None = None) -> Picture:
         if layer is None:
@@ -111,6 +113,13 @@ class AttentionView(RunView):
 
     def _own(self, layer: int) -> int:
         return require_layer(layer, self.layers, "attention maps")
+
+
+def _pooled(image: np.ndarray, side: int, how: str) -> binning.Binned:
+    """A map in which NaN is a value like any other and not absent: a cell with one is NaN."""
+    pooled = binning.binned(image, side, how)
+    bad = binning.largest(np.where(np.isnan(image), np.nan, 0), limit=side).image  # else 0
+    return replace(pooled, image=pooled.image + bad)
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

@@ -36,8 +36,10 @@ class Routing:
         return np.bincount(self.index[~self.bad].ravel(), minlength=experts)
 
     def load(self, experts: int) -> np.ndarray:
-        """Summed weight per expert."""
+        """Summed weight per expert; NaN where no token chose any."""
         chose = ~self.bad
+        if not chose.any():
+            return np.full(experts, np.nan)
         return np.bincount(self.index[chose].ravel(), self.weight[chose].ravel(), minlength=experts)
 
     def lanes(self, experts: int) -> np.ndarray:

@@ -56,10 +56,15 @@ class RoutingView(RunView):
         note += self._without(layers)
         ends = (0, len(layers) - 1, 0, c.experts - 1)
         names = {"rows": layer_names(c, layers), "span": ends, "note": note}
-        counts, chose = self.counts, [not self.of(n).bad.all() for n in layers]
-        # a layer in which nothing was chosen has no count, and 0 would be one
-        image = counts if all(chose) else np.where(np.array(chose)[:, None], counts, np.nan)
+        image = self._counts(layers)
         return self.make_picture("Tokens per expert", image, "layer", "expert", "tokens", **names)
+
+    def _counts(self, layers: list[int]) -> np.ndarray:
+        """Tokens per expert [layers, experts]; NaN in a layer where none was chosen: 0 would be a count."""
+        routings = [self.of(n) for n in layers]
+        counts = np.stack([r.counts(self.run.config.experts) for r in routings])
+        chose = np.array([not r.bad.all() for r in routings])
+        return counts if chose.all() else np.where(chose[:, None], counts, np.nan)
 
     def _without(self, layers: list[int]) -> str:
         """Which tokens no expert was chosen for, as a sentence with a space before it; empty for none."""
@@ -73,7 +78,7 @@ class RoutingView(RunView):
         layers = all_layers if layer is None else [require_layer(layer, all_layers, "experts")]
         routings = [self.of(n) for n in layers]
         arrays = self.common_arrays() | {
-            "counts": np.stack([r.counts(self.run.config.experts) for r in routings]),
+            "counts": self._counts(layers),
             "top_k": np.array(self.run.config.top_k),
             "layers": np.array(layers),
             "indices": np.stack([r.index for r in routings]),

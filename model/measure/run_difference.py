@@ -75,7 +75,8 @@ def difference(ours: Trace, theirs: Trace, pairs: np.ndarray | None = None) -> R
 
 def _shift(ours: Trace, theirs: Trace, layer: int, a, b) -> np.ndarray:
     first, second = (run.layer(layer, "prefix_sum")[0][at] for run, at in ((ours, a), (theirs, b)))
-    return array((second - first).norm(dim=-1) / first.norm(dim=-1))
+    moved, size = (second - first).norm(dim=-1), first.norm(dim=-1)
+    return array((moved / size).masked_fill((moved == 0) & (size == 0), 0))
 
 
 def _common_routes(ours: Trace, theirs: Trace, layer: int, pairs: np.ndarray) -> np.ndarray:

@@ -38,7 +38,7 @@ class MeasuredTrace(Trace):
 
     def captioned(self, picture: Picture) -> Picture:
         """With the place of the first NaN or infinity in its note, where it shows what is not finite."""
-        if not picture.bad or self.first_bad is None:
+        if not picture.bad or self.first_bad is None or sentence(self.first_bad) in picture.note:
             return picture
         return replace(picture, note=f"{picture.note} {sentence(self.first_bad)}".strip())
 
@@ -80,13 +80,14 @@ class RunView:
         }
 
     def make_picture(self, title: str, image, down: str, across: str, value: str, **more) -> Picture:
-        return Picture(title, np.asarray(image), down, across, value, source=self.run.source, **more)
+        picture = Picture(title, np.asarray(image), down, across, value, source=self.run.source, **more)
+        return self.run.captioned(picture)
 
     def __repr__(self) -> str:
-        return repr(self.run.captioned(self.picture()))
+        return repr(self.picture())
 
     def _repr_html_(self) -> str:
-        return self.run.captioned(self.picture())._repr_html_()
+        return self.picture()._repr_html_()
 
 
 def layer_names(config: Config, layers: Sequence[int]) -> list[str]:

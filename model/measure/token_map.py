@@ -30,4 +30,4 @@ def token_map(
     absent = np.triu(np.ones(small.image.shape, dtype=bool), 1)
     more |= {"absent": absent, "meaning": meaning, "note": note}
     shown = image if small.exact else np.where(absent, 0, small.image)
-    return Picture(title, shown, "token", "token", value, source=run.source, **more)
+    return run.captioned(Picture(title, shown, "token", "token", value, source=run.source, **more))

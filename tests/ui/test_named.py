@@ -55,7 +55,7 @@ def test_a_folder_of_ones_own_is_drawn_run_and_shared(visit, browser):
     expect(dock).to_have_value("mine")  # the model on show runs, unless the link names another
     page.get_by_role("textbox", name="Prompt").fill("mine, all mine 1234567")
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page).to_have_url(re.compile(r"model=mine&with=mine&weights=[0-9a-f]{12}&prompt="), timeout=60_000)
+    expect(page).to_have_url(re.compile(r"model=mine&with=mine&weights=[0-9a-f]{16}&prompt="), timeout=60_000)
     expect(page.get_by_test_id("run-status")).to_contain_text("mine · weights ")
     page.get_by_role("tab", name="Lab").click()
     lab = page.get_by_role("tabpanel", name="Lab")

@@ -3,6 +3,7 @@
 import re
 import shutil
 
+import pytest
 from bad_models import PROMPT, bad_model
 from playwright.sync_api import expect
 
@@ -17,6 +18,16 @@ TIPS = """() => {
     ...(el.shadowRoot ? inside(el.shadowRoot) : [])])
   return inside(document).join(" ").replace(/\\s+/g, " ")
 }"""
+
+
+@pytest.fixture(scope="module")
+def url(served, tmp_path_factory):
+    """A server that has a model with NaN besides its own."""
+    folder = tmp_path_factory.mktemp("broken")
+    save_pretrained(bad_model("KDA query"), folder / "model")
+    shutil.copy(TRAINED["k3-tiny"] / "tokenizer.json", folder / "model")
+    with served(folder, "--model", f"broken={folder / 'model'}") as server:
+        yield server.address
 
 
 def tip_at(page, figure: int, across: float, down: float) -> str:
@@ -40,22 +51,18 @@ def test_the_pointer_says_what_a_map_has_not_read_and_where_in_a_mosaic_it_is(vi
     assert re.search(r"weight: 0\.\d+", tip_at(page, 1, 0.3, 0.6))
 
 
-def test_a_model_with_nan_has_no_number_where_there_is_none(guard, context, served, tmp_path):
-    save_pretrained(bad_model("KDA query"), tmp_path / "broken")
-    shutil.copy(TRAINED["k3-tiny"] / "tokenizer.json", tmp_path / "broken")
-    with served(tmp_path, "--model", f"broken={tmp_path / 'broken'}") as server:
-        page = guard.watch(context.new_page())
-        page.goto(f"{server.address.rstrip('/')}/?model=broken&with=broken&view=lab&prompt={TEXT}")
-        lab = page.get_by_role("tabpanel", name="Lab")
-        expect(lab.get_by_text("no token is likelier").first).to_be_visible(timeout=PATIENT)
-        chips = lab.get_by_role("group", name="Tokens with their probability").get_by_role("button")
-        assert chips.nth(3).inner_text().split("\n")[-1] == "not a number"
-        assert "<0.1%" not in lab.inner_text()
-        lab.get_by_role("tab", name="Routing").click()
-        expect(lab.get_by_text("not counted").first).to_be_visible(timeout=PATIENT)
-        page.goto(page.url.replace("view=lab", "select=moe_router&tab=live&layer=4"))
-        live = page.get_by_role("tabpanel", name="Live")
-        expect(live.get_by_text("no expert is chosen").first).to_be_visible(timeout=PATIENT)
-        assert live.locator(".bar rect:not(.hit)").count() == 0
-        assert live.locator(".bar title").first.text_content() == "expert 0: not a number"
-        expect(page.get_by_text("no token is likelier").first).to_be_visible()
+def test_a_model_with_nan_has_no_number_where_there_is_none(visit):
+    page = visit(f"?model=broken&with=broken&view=lab&prompt={TEXT}")
+    lab = page.get_by_role("tabpanel", name="Lab")
+    expect(lab.get_by_text("no token is likelier").first).to_be_visible(timeout=PATIENT)
+    chips = lab.get_by_role("group", name="Tokens with their probability").get_by_role("button")
+    assert chips.nth(3).inner_text().split("\n")[-1] == "not a number"
+    assert "<0.1%" not in lab.inner_text()
+    lab.get_by_role("tab", name="Routing").click()
+    expect(lab.get_by_text("not counted").first).to_be_visible(timeout=PATIENT)
+    page.goto(page.url.replace("view=lab", "select=moe_router&tab=live&layer=4"))
+    live = page.get_by_role("tabpanel", name="Live")
+    expect(live.get_by_text("no expert is chosen").first).to_be_visible(timeout=PATIENT)
+    assert live.locator(".bar rect:not(.hit)").count() == 0
+    assert live.locator(".bar title").first.text_content() == "expert 0: not a number"
+    expect(page.get_by_text("no token is likelier").first).to_be_visible()

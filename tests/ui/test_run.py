@@ -68,7 +68,7 @@ def test_a_prompt_runs_and_its_tokens_and_next_tokens_appear(visit):
     expect(following).to_contain_text("random weights")
     expect(status(page)).to_contain_text("random weights")
     expect(page).to_have_url(
-        re.compile(r"with=k3-random&weights=[0-9a-f]{12}&prompt=h%E6%9C%8812&run=[a-z2-7]{12}&v=1$")
+        re.compile(r"with=k3-random&weights=[0-9a-f]{16}&prompt=h%E6%9C%8812&run=[a-z2-7]{12}&v=1$")
     )
 
 

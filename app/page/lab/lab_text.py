@@ -163,7 +163,7 @@ def _largest_kl(between: RunDifference, tokens: tuple[Token, ...]) -> str:
 def _first_layer(between: RunDifference) -> str:
     """The first layer whose sum moved; one that is not finite has no size to be equal."""
     for layer, row in zip(between.layers, between.shift, strict=True):
-        if not np.isfinite(row).all():
+        if np.isnan(row).any():
             return f"{layer}, where it is not finite"
         if row.max() > 1e-6:
             return str(layer)

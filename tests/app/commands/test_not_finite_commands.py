@@ -82,6 +82,7 @@ def test_lab_writes_its_file_and_no_count_of_what_is_no_number(capsys, tmp_path,
     else:
         arrays = np.load(out)
         assert (arrays["indices"][-1, -1] == -1).all()
+        assert np.isnan(arrays["counts"][-1]).all()
         assert np.isnan(arrays["weights"][-1, -1]).all()
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from bad_models import PLACES, bad_run, not_numbers
+from bad_models import PLACES, PROMPT, bad_run, not_numbers
 
 from k3scope.app.lab.lab_views import VIEWS, Selection, draw, draw_difference
 from k3scope.app.page.architecture.layer_strip import MeasuredLayers
@@ -17,6 +17,7 @@ from k3scope.diagrams.drawing.heatmap_svg import plot_svg
 from k3scope.diagrams.spec import block_spec
 from k3scope.model.measure.layer_rows import rows
 from k3scope.model.measure.logit_lens import candidates
+from k3scope.model.runs.lab import lab
 
 FIRST = {
     "KDA query": "layers.2.self_attn.q_proj",
@@ -33,27 +34,26 @@ FIRST = {
     "infinite LM head": "lm_head",
     "everything": "embed_tokens",
 }
-pytestmark = pytest.mark.parametrize("place", PLACES)
+at_every_place = pytest.mark.parametrize("place", PLACES)
 
 
-def selections(view, config):
-    layers = view.layers(config)
-    return [Selection(layer, 0 if view.heads(config) else None, 7) for layer in layers[:1] + layers[-1:]] or [
-        Selection(None, None, 7)
-    ]
+def selections(view, config, token=7):
+    layers, head = view.layers(config), 0 if view.heads(config) else None
+    return [Selection(layer, head, token) for layer in layers[:1] + layers[-1:] or [None]]
 
 
-def pictures(run, other=None):
+def pictures(run, other=None, token=7):
     for view in VIEWS.values():
         for slot in view.slots:
             for choice in slot.choices:
-                for selection in selections(view, run.config):
+                for selection in selections(view, run.config, token):
                     if other is not None:
                         yield draw_difference(run, other, slot, choice, selection)
                     elif choice.draw_pair is None:
                         yield draw(run, slot, choice, selection)
 
 
+@at_every_place
 def test_the_first_bad_block_is_named(place):
     result, run = bad_run(place)
     assert FIRST[place] in result.readings.first_bad == run.first_bad
@@ -61,6 +61,7 @@ def test_the_first_bad_block_is_named(place):
     assert FIRST[place] in repr(run)
 
 
+@at_every_place
 def test_every_picture_says_how_much_of_it_is_not_finite_and_why(place):
     result, run = bad_run(place)
     shown = list(pictures(run))
@@ -72,6 +73,7 @@ def test_every_picture_says_how_much_of_it_is_not_finite_and_why(place):
         assert not not_numbers([picture.caption, repr(picture), plot_svg(picture), *picture.range])
 
 
+@pytest.mark.parametrize("place", ["KDA query", "one expert", "router bias", "infinite LM head"])
 def test_a_difference_is_not_finite_where_one_run_is(place):
     for ours, theirs in (("", place), (place, "")):
         (_, run), (result, other) = bad_run(ours), bad_run(theirs)
@@ -85,6 +87,7 @@ def test_a_difference_is_not_finite_where_one_run_is(place):
         assert report["first layer that differs"] != "none" or "LM head" in place
 
 
+@at_every_place
 def test_no_text_and_no_bar_of_the_page_has_what_is_not_finite(place):
     result, run = bad_run(place)
     assert not not_numbers([result_message(result), lab_text.tokens(result)])
@@ -99,6 +102,7 @@ def test_no_text_and_no_bar_of_the_page_has_what_is_not_finite(place):
     assert "not a number" in strip or "infinite" in strip or result.readings.first_bad.endswith("lm_head")
 
 
+@at_every_place
 def test_no_block_of_the_live_tab_has_a_bar_of_what_is_not_finite(place):
     result, _ = bad_run(place)
     for block in block_spec.blocks():
@@ -112,6 +116,7 @@ def test_no_block_of_the_live_tab_has_a_bar_of_what_is_not_finite(place):
         assert not not_numbers([table["cells"] for table in live_charts.statistics(result, reading)])
 
 
+@at_every_place
 def test_what_is_not_finite_chooses_no_expert_and_no_token(place):
     result, run = bad_run(place)
     c = run.config
@@ -121,10 +126,34 @@ def test_what_is_not_finite_chooses_no_expert_and_no_token(place):
         assert ((routing.index >= 0) == good[:, None]).all()
         assert (np.isfinite(routing.weight) == good[:, None]).all()
         assert (np.isfinite(routing.lanes(c.experts)) == good[:, None]).all()
-        assert np.isfinite(routing.load(c.experts)).all(), layer
+        assert (np.isfinite(routing.load(c.experts)) == good.any()).all(), layer
     lens, (ids, probs) = run.logit_lens.of(), candidates(run.logits, 4)
     for known, numbers in ((lens.rank, lens.prob), (lens.top_ids, lens.top_prob), (ids, probs)):
         assert ((known >= 0) == np.isfinite(numbers)).all()
     assert len(result.next) in (0, 8)
     assert bool(result.next) == bool(run.logits[0, -1].isfinite().all())
     assert not any(np.isinf(lives).any() for lives in result.readings.half_lives.values())
+
+
+@at_every_place
+def test_a_view_in_a_notebook_names_the_first_bad_block(place):
+    _, run = bad_run(place)
+    views = [run.view(name) for name in ("routing", "kda", "attention", "depth", "lens")]
+    shown = [view.picture() for view in views] + [run.routing.picture(8), run.attention.picture(7, 0)]
+    assert any(picture.bad for picture in shown)
+    for picture in shown:
+        assert picture.note.count(run.first_bad) == bool(picture.bad)
+        assert (run.first_bad in picture._repr_html_()) == bool(picture.bad)
+
+
+@pytest.mark.parametrize("prompt", ["1", PROMPT])
+def test_a_healthy_run_has_nothing_that_is_not_finite(prompt):
+    run = lab(prompt, "k3-random")
+    assert not [picture.caption for picture in pictures(run, token=0) if picture.bad]
+    for name, view in VIEWS.items():
+        for selection in selections(view, run.config, 0):
+            texts = [text for _, text in lab_text.facts(run, name, selection)]
+            assert not not_numbers(texts)
+            assert not [text for text in texts if "not a number" in text or "infinite" in text]
+    assert "first appeared" not in repr(run)
+    assert not not_numbers(repr(run))

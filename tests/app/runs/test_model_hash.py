@@ -223,3 +223,14 @@ def test_a_tokenizer_that_changes_under_a_server_is_not_read(folder, tmp_path):
     vocab, digest = K3_RECALL.vocab, "0" * 64
     with pytest.raises(ValueError, match="tokenizer have changed"):
         reading.prompt_ids((str(other), vocab, digest), "", "Hello")
+
+
+def test_a_link_of_the_first_version_to_a_shipped_model_opens_without_a_word():
+    weights = "51040e85502d"
+    link = {"run_model": "k3-tiny", "weights": weights, "prompt": "Once"}
+    link["run_id"] = RunSpec("k3-tiny", weights, "Once").id
+    visitor = Visitor(Runner(("k3-tiny",)), **link)
+    visitor.session.open()
+    visitor.settle()
+    assert visitor.session.problem == ""
+    assert visitor.state.linked() == Visitor(visitor.session.runner, **link).state.linked()

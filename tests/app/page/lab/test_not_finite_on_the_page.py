@@ -130,3 +130,14 @@ def test_tokens_without_scores_are_left_out_of_the_counts():
     lanes = routing.lanes(4)
     assert np.isnan(lanes[1]).all()
     assert lanes[2].tolist() == [0, 0.25, 0.75, 0]
+
+
+@pytest.mark.parametrize("how", ["max", "mean"])
+def test_a_pooled_map_of_a_head_has_a_nan_wherever_the_map_has(how):
+    _, run = bad_run("MLA key")
+    tiles = run.attention.tiles(3, how, cells=run.config.heads * 36)
+    for head, tile_ in enumerate(tiles):
+        bad = np.isnan(run.attention.map(3, head))
+        for i, j in np.ndindex(tile_.image.shape):
+            cell = bad[tile_.rows[i] : tile_.rows[i + 1], tile_.columns[j] : tile_.columns[j + 1]]
+            assert np.isnan(tile_.image[i, j]) == cell.any()

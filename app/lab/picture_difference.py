@@ -47,7 +47,7 @@ def minus(ours: Picture, theirs: Picture, pairs: Pairs) -> Picture:
 
 def captioned(picture: Picture, baseline: Run) -> Picture:
     """A difference, with where the first NaN or infinity of the run that is subtracted came from."""
-    if not picture.bad or baseline.first_bad is None:
+    if not picture.bad_count or baseline.first_bad is None:
         return picture
     return replace(picture, note=f"{picture.note} The other run: {sentence(baseline.first_bad)}".strip())
 

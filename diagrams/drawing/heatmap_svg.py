@@ -107,7 +107,7 @@ def _scale(picture: Picture, frame: _Frame, c: dict, dark: bool):
     yield _text(frame.right + 4, frame.top - 8, picture.value, c["muted"], anchor="end")
     if picture.has_scale:
         yield from _ramp(picture, x, frame.top, h, c, dark)
-    if picture.bad:
+    if picture.bad_count:
         y = frame.top + (h + 12 if picture.has_scale else 0)
         yield f'<rect x="{x:g}" y="{y:g}" width="10" height="10" fill="{NAN[dark]}"/>'
         yield _text(x + 15, y + 9, _bad_name(picture), c["fg"])

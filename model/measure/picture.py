@@ -72,7 +72,7 @@ class Picture:
         return self.image.ravel() if self.absent is None else self.image[~self.absent]
 
     @property
-    def bad(self) -> int:
+    def bad_count(self) -> int:
         """How many values were measured and are not finite."""
         return int((~np.isfinite(self.measured)).sum())
 
@@ -84,7 +84,7 @@ class Picture:
     @property
     def caption(self) -> str:
         """The note, and how many values are no numbers."""
-        return f"{self.note} {of_many(self.bad, self.measured.size, 'values')}".strip()
+        return f"{self.note} {of_many(self.bad_count, self.measured.size, 'values')}".strip()
 
     @property
     def range(self) -> tuple[float, float]:
@@ -162,7 +162,7 @@ class Picture:
         values = self.measured[np.isfinite(self.measured)]
         size = f"{self.down} × {self.across}, {self.image.shape[0]} × {self.image.shape[1]}"
         span = f"{values.min():.4g} to {values.max():.4g}" if values.size else "no finite value"
-        bad = of_many(self.bad, self.measured.size, "values")
+        bad = of_many(self.bad_count, self.measured.size, "values")
         return f"{self.title} ({self.source}): {size}, {self.value} {span}" + (f"; {bad}" if bad else "")
 
     def _repr_html_(self) -> str:

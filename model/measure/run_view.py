@@ -38,7 +38,7 @@ class MeasuredTrace(Trace):
 
     def captioned(self, picture: Picture) -> Picture:
         """With the place of the first NaN or infinity in its note, where it shows what is not finite."""
-        if not picture.bad or self.first_bad is None or sentence(self.first_bad) in picture.note:
+        if not picture.bad_count or self.first_bad is None or sentence(self.first_bad) in picture.note:
             return picture
         return replace(picture, note=f"{picture.note} {sentence(self.first_bad)}".strip())
 

@@ -65,10 +65,10 @@ def test_the_first_bad_block_is_named(place):
 def test_every_picture_says_how_much_of_it_is_not_finite_and_why(place):
     result, run = bad_run(place)
     shown = list(pictures(run))
-    assert any(picture.bad for picture in shown)
+    assert any(picture.bad_count for picture in shown)
     for picture in shown:
-        assert ("not finite" in picture.caption) == bool(picture.bad)
-        if picture.bad:
+        assert ("not finite" in picture.caption) == bool(picture.bad_count)
+        if picture.bad_count:
             assert result.readings.first_bad in picture.caption, picture.title
         assert not not_numbers([picture.caption, repr(picture), plot_svg(picture), *picture.range])
 
@@ -78,9 +78,9 @@ def test_a_difference_is_not_finite_where_one_run_is(place):
     for ours, theirs in (("", place), (place, "")):
         (_, run), (result, other) = bad_run(ours), bad_run(theirs)
         shown = list(pictures(run, other))
-        assert any(picture.bad for picture in shown)
+        assert any(picture.bad_count for picture in shown)
         for picture in shown:
-            assert not picture.bad or "first appeared in" in picture.caption
+            assert not picture.bad_count or "first appeared in" in picture.caption
             assert not not_numbers([picture.caption, repr(picture)])
         report = dict(lab_text.report(run, other, result.tokens))
         assert not not_numbers(report)
@@ -140,16 +140,16 @@ def test_a_view_in_a_notebook_names_the_first_bad_block(place):
     _, run = bad_run(place)
     views = [run.view(name) for name in ("routing", "kda", "attention", "depth", "lens")]
     shown = [view.picture() for view in views] + [run.routing.picture(8), run.attention.picture(7, 0)]
-    assert any(picture.bad for picture in shown)
+    assert any(picture.bad_count for picture in shown)
     for picture in shown:
-        assert picture.note.count(run.first_bad) == bool(picture.bad)
-        assert (run.first_bad in picture._repr_html_()) == bool(picture.bad)
+        assert picture.note.count(run.first_bad) == bool(picture.bad_count)
+        assert (run.first_bad in picture._repr_html_()) == bool(picture.bad_count)
 
 
 @pytest.mark.parametrize("prompt", ["1", PROMPT])
 def test_a_healthy_run_has_nothing_that_is_not_finite(prompt):
     run = lab(prompt, "k3-random")
-    assert not [picture.caption for picture in pictures(run, token=0) if picture.bad]
+    assert not [picture.caption for picture in pictures(run, token=0) if picture.bad_count]
     for name, view in VIEWS.items():
         for selection in selections(view, run.config, 0):
             texts = [text for _, text in lab_text.facts(run, name, selection)]

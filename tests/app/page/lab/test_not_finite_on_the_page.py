@@ -62,7 +62,7 @@ def test_masked_cells_of_a_healthy_map_are_not_read():
     for slot in VIEWS["attention"].slots[:2]:
         for choice in slot.choices:
             picture = draw(run, slot, choice, selection)
-            assert picture.bad == 0
+            assert picture.bad_count == 0
             heatmap = heatmap_of(picture)
             assert heatmap.source.tags[1] == "not read"
             assert np.isnan(heatmap.source.data["image"][0]).any()

@@ -22,7 +22,11 @@ FIRST = {
 }
 
 
-@pytest.fixture(scope="module", params=FIRST)
+QUICK = {"KDA query", "one expert", "infinite LM head"}
+PARAMS = [pytest.param(place, marks=() if place in QUICK else pytest.mark.sweep) for place in FIRST]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def bad(request, tmp_path_factory):
     """A checkpoint folder with a bad place, and the point that has to be named."""
     folder = tmp_path_factory.mktemp("bad") / "model"

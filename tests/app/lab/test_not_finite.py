@@ -34,7 +34,18 @@ FIRST = {
     "infinite LM head": "lm_head",
     "everything": "embed_tokens",
 }
-at_every_place = pytest.mark.parametrize("place", PLACES)
+# of which the quick loop tries some
+QUICK = {
+    "KDA query",
+    "minus infinite embedding",
+    "one expert",
+    "router bias",
+    "infinite LM head",
+    "everything",
+}
+at_every_place = pytest.mark.parametrize(
+    "place", [pytest.param(p, marks=() if p in QUICK else pytest.mark.sweep) for p in PLACES]
+)
 
 
 def selections(view, config, token=7):

@@ -142,10 +142,16 @@ SAME = {
     "end of text": lambda config, merges: config.update(eos_token_id=9),
 }
 
+EVERY, QUICK = (*CHANGES, *SAME), {"top-k", "block", "eps", "gate cap", "tokenizer", "nothing"}
+
 
 @pytest.mark.parametrize(
     ("change", "store_kept"),
-    [*((change, True) for change in (*CHANGES, *SAME)), ("top-k", False), ("tokenizer", False)],
+    [
+        *(pytest.param(change, True, marks=() if change in QUICK else pytest.mark.sweep) for change in EVERY),
+        ("top-k", False),
+        ("tokenizer", False),
+    ],
 )
 def test_a_link_says_that_the_model_of_that_name_is_another_after_a_restart(
     folder, tmp_path, change, store_kept

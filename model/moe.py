@@ -30,8 +30,9 @@ class Router(nn.Module):
         biased = scores + self.e_score_correction_bias  # the bias chooses, it does not weigh
         best = biased.topk(c.top_k + 1, -1)
         margin = best.values[..., -2] - best.values[..., -1]  # how safe the cut is
-        # NaN sorts first: without this a choice among scores that are no numbers would look like any other
-        self.margin(margin.masked_fill(best.values.isnan().any(-1), torch.nan))
+        # NaN and infinity sort first: a choice among scores that are no numbers would look like any other
+        bad = best.values.isnan() | best.values.isposinf()  # minus infinity switches an expert off
+        self.margin(margin.masked_fill(bad.any(-1), torch.nan))
         index = self.topk_idx(best.indices[..., : c.top_k])  # [B, T, top_k]
         weight = scores.gather(-1, index)
         weight = weight / (weight.sum(-1, keepdim=True) + 1e-20) * c.routed_scale

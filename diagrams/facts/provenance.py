@@ -73,14 +73,18 @@ def of_bytes(facts: Facts, block_id: str) -> Provenance:
     )
 
 
+def kinds(facts: Facts) -> str:
+    """How many layers have which attention: "69 KDA + 24 MLA"."""
+    return " + ".join(f"{n} {kind.upper()}" for kind, n in facts.kinds.items() if n)
+
+
 def headlines(facts: Facts) -> list[Headline]:
     """The facts of a model, each with its provenance; of parts that it lacks there are none."""
     totals, c = facts.totals, facts.config
-    kinds = " + ".join(f"{n} {kind.upper()}" for kind, n in facts.kinds.items() if n)
     rows = [
         ("", "parameters", f"{totals.total:,}", total),
         ("", "active for one token", f"{totals.active:,}", active),
-        ("", "layers", f"{c.layers} = {kinds}", layers),
+        ("", "layers", f"{c.layers} = {kinds(facts)}", layers),
         ("moe_layers", "routed experts", f"{c.experts}, {c.top_k} per token", experts),
         ("", "context", f"{c.max_positions:,} tokens", context),
         ("mla_layers", "cache of a token", f"{_cache(facts):,} bytes", cache),

@@ -16,7 +16,7 @@ def header(state: State, shell: Shell) -> None:
             "facts.html",
             totals=facts.totals,
             config=facts.config,
-            kinds=facts.kinds,
+            kinds=provenance.kinds(facts),
             total=provenance.total(facts),
             active=provenance.active(facts),
             layers=provenance.layers(facts),

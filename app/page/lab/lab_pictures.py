@@ -131,7 +131,7 @@ class LabPictures:
         view = VIEWS[name]
         page_layer = state.layer if state.model == result.spec.model else None
         layer = chosen_layer(view, result.config, int(lab_layer) if lab_layer else None, page_layer)
-        heads = view.heads(result.config)
+        heads = 0 if view.problem(result.config) else view.heads(result.config)
         head = state.head if state.head is not None and state.head < heads else 0
         last = len(result.tokens) - 1
         token = last if state.token is None else min(state.token, last)
@@ -151,11 +151,12 @@ class LabPictures:
     def _show_selection(self, snapshot: LabSnapshot) -> None:
         """Everything that needs no thread: the bar, the chips, the theme, the lines in the plots."""
         view, selection, result = VIEWS[snapshot.view], snapshot.selection, snapshot.result
+        shown = 0 if view.problem(result.config) else len(view.slots)
         layers = [[i, f"{i} {result.config.kinds[i].upper()}"] for i in view.layers(result.config)]
         chosen = {
             "layers": layers,
             "layer": selection.layer,
-            "heads": view.heads(result.config),
+            "heads": view.heads(result.config) if shown else 0,
             "head": selection.head,
             "token": selection.token,
             "tokens": len(result.tokens),
@@ -168,7 +169,6 @@ class LabPictures:
         likely = {"what": LIKELY_SITE[snapshot.view], "layer": selection.layer, "index": selection.head}
         self._form.likely = likely
         self._for_tokens.visible = self._images.visible = snapshot.view == "tokens"
-        shown = 0 if view.problem(result.config) else len(view.slots)
         for i, pane in enumerate(self._panes):
             if i < shown:
                 pane.offer(view.slots[i], snapshot.choices[i])

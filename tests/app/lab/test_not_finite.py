@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+import torch
 from bad_models import PLACES, PROMPT, bad_run, not_numbers
 
 from k3scope.app.lab.lab_views import VIEWS, Selection, draw, draw_difference
@@ -15,6 +16,7 @@ from k3scope.app.page.lab import lab_text
 from k3scope.app.runs.run_link import problem_of
 from k3scope.diagrams.drawing.heatmap_svg import plot_svg
 from k3scope.diagrams.spec import block_spec
+from k3scope.model import load
 from k3scope.model.measure.layer_rows import rows
 from k3scope.model.measure.logit_lens import candidates
 from k3scope.model.runs.lab import lab
@@ -168,3 +170,14 @@ def test_a_healthy_run_has_nothing_that_is_not_finite(prompt):
             assert not [text for text in texts if "not a number" in text or "infinite" in text]
     assert "first appeared" not in repr(run)
     assert not not_numbers(repr(run))
+
+
+@pytest.mark.parametrize(("bias", "bad"), [(float("inf"), True), (float("-inf"), False)])
+def test_an_infinite_bias_chooses_nothing_and_minus_infinity_switches_an_expert_off(bias, bad):
+    model = load("k3-random", torch.float32)
+    gate = model.get_submodule("language_model.model.layers.4.block_sparse_moe.gate")
+    gate.e_score_correction_bias.data[3] = bias
+    run = lab(torch.arange(12), model)
+    assert run.logits.isfinite().all()
+    assert bool(run.readings.first_bad) is bad
+    assert (run.routing.of(4).index[:, 0] < 0).all() == bad

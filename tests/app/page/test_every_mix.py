@@ -7,9 +7,10 @@ from k3scope.app.lab.lab_views import VIEWS as LAB_VIEWS
 from k3scope.app.lab.lab_views import Selection, chosen_layer, draw
 from k3scope.app.link.fields import TABS, VIEWS
 from k3scope.app.page.page import opening_html
+from k3scope.diagrams.facts import provenance
 from k3scope.diagrams.facts.block_facts import Facts
 from k3scope.model.checkpoint import model_registry
-from k3scope.model.init import random_model
+from k3scope.model.init import build, random_model
 from k3scope.model.runs.lab import lab
 from tests.helpers.mixes import CHANGES, MIXES, save
 
@@ -66,3 +67,11 @@ def test_every_block_of_every_mix_is_shown_in_every_view_and_tab(folders):
             opening_html.cache_clear()
             page = opening_html(f"?model=mix-{name}{search}")
             assert "could not be read" not in page, (name, search)
+
+
+def test_the_header_counts_the_kinds_of_layers_there_are():
+    texts = {
+        name: provenance.kinds(Facts(name, build(MIXES[name])))
+        for name in ("all", "kda-only", "one-mla-layer")
+    }
+    assert texts == {"all": "2 KDA + 1 MLA", "kda-only": "3 KDA", "one-mla-layer": "1 MLA"}

@@ -125,16 +125,23 @@ class Rules:
 
         A pattern tells numbers apart by their length and by the digits that it spells out.
         """
+        listed = frozenset(e for e in self._numbered.get((base, matrix), ()) if e < experts)
+        key = "alike", experts, listed  # the same in most layers
+        if key not in self._memo:
+            self._memo[key] = self._alike(experts, listed)
+        return {*self._memo[key], *listed}
+
+    def _alike(self, experts: int, listed: frozenset[int]) -> tuple[int, ...]:
+        """The first expert of each kind of number that is not listed by itself."""
         patterns = (*self.ignore.patterns, *(p for p, _ in self.patterns))
         # numbers of layers say nothing of experts
         written = "".join(_LAYER.sub("", p.pattern) for p in patterns)
         digits = set("0123456789") if re.search(r"\d-\d", written) else set(re.findall(r"\d", written))
-        listed = {e for e in self._numbered.get((base, matrix), ()) if e < experts}
         kinds: dict[str, int] = {}
         for expert in range(experts):
             if expert not in listed:
                 kinds.setdefault("".join(d if d in digits else "x" for d in str(expert)), expert)
-        return {*kinds.values(), *listed}
+        return tuple(kinds.values())
 
     @property
     def _numbered(self) -> dict[tuple[str, str], set[int]]:

@@ -1,5 +1,7 @@
 """Read `quantization_config` as compressed-tensors writes it, the way of Kimi K3 itself."""
 
+from reprlib import repr as short
+
 from k3scope.model.quantization.compressed_scheme import (
     FLOAT_PACKS,
     FORMATS,
@@ -169,7 +171,8 @@ def _arguments(args: ConfigObject | None) -> Arguments | None:
     dynamic = args.values.get("dynamic") or False
     if dynamic not in (True, False, "local") or (dynamic == "local" and strategy != "tensor_group"):
         raise ValueError(
-            f"{args.where('dynamic')} is {dynamic!r}; expected true, false, or 'local' for a tensor_group"
+            f"{args.where('dynamic')} is {short(dynamic)}; "
+            "expected true, false, or 'local' for a tensor_group"
         )
     order = args.values.get("actorder")
     return Arguments(

@@ -3,11 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 from pathlib import Path
 
 from k3scope.model.checkpoint.checkpoint import open_checkpoint, read_config
-from k3scope.model.checkpoint.official_names import OfficialNames, official_name
+from k3scope.model.checkpoint.official_names import OfficialNames
 from k3scope.model.checkpoint.tensor_layout import Storage
 from k3scope.model.config import Config
 from k3scope.model.files.headers_file import HeadersFile
@@ -46,13 +45,13 @@ def _read(path: Path, _changed: int, _size: int) -> HeadersModel:
     by_dtype: Counter[str] = Counter()
     elements = stored = scales = 0
     for file in headers.files:
-        for name, header in headers.shard(file).headers.items():
-            size = header.stop - header.start
-            tensor = checkpoint.layout.find(official_name(name, checkpoint.config.family))
+        for header in headers.shard(file).headers.values():
             by_dtype[header.dtype] += 1
-            stored += size
-            scales += size if tensor and tensor.role == "scale" else 0
-            elements += tensor.parameters if tensor else prod(header.shape)
+            stored += header.stop - header.start
+    for tensor in checkpoint.layout:
+        if tensor.name in named.weight_map and named.header(tensor.name):
+            elements += tensor.parameters
+            scales += tensor.bytes if tensor.role == "scale" else 0
     labels = checkpoint.layout.storage().labels
     storage = Storage(by_dtype.total(), dict(by_dtype), elements, stored, scales, labels)
     return HeadersModel(checkpoint.config, storage, checkpoint.problem())

@@ -16,6 +16,8 @@ from server_process import Watch
 
 from k3scope.app.page.process_cost import process_tree
 
+pytestmark = pytest.mark.slow
+
 CHILD = "import time; block = bytearray(60 << 20); time.sleep(30)"
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!r}])"
 

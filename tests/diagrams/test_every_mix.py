@@ -16,8 +16,10 @@ from k3scope.diagrams.spec import block_spec
 from k3scope.model.official_config_write import document
 from tests.helpers.mixes import MIXES
 
+OLDER = [pytest.param(name, marks=pytest.mark.slow) for name in MIXES if name.startswith("linear-")]
 
-@pytest.fixture(scope="module", params=MIXES)
+
+@pytest.fixture(scope="module", params=[*(n for n in MIXES if not n.startswith("linear-")), *OLDER])
 def facts(request, tmp_path_factory):
     """Of its config.json, as a stranger would bring it."""
     path = tmp_path_factory.mktemp("mix") / f"{request.param}.json"

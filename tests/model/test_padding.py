@@ -34,7 +34,7 @@ def model(request):
     return random_model(MODELS[request.param]).double()
 
 
-@pytest.fixture(params=["reference", "torch", "cpp"])
+@pytest.fixture(params=["torch", *(pytest.param(p, marks=pytest.mark.slow) for p in ("reference", "cpp"))])
 def path(request, monkeypatch):
     monkeypatch.setenv("K3SCOPE_KERNELS", request.param)
     return request.param
@@ -69,7 +69,9 @@ def test_a_padded_row_has_the_numbers_of_the_row_alone_at_every_hook_point(model
     model.double()
 
 
-@pytest.mark.parametrize("split", [(41,), (20, 21), (1,) * 41, (3, 17, 1, 20)], ids=len)
+@pytest.mark.parametrize(
+    "split", [(41,), pytest.param((1,) * 41, marks=pytest.mark.slow), (3, 17, 1, 20)], ids=str
+)
 @pytest.mark.parametrize("name", CASES)
 def test_a_padded_prompt_may_come_in_turns_with_a_warm_cache(model, name, split):
     ids, real = case(name)

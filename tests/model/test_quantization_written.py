@@ -18,6 +18,7 @@ pytest.importorskip(
     "compressed_tensors", reason="compressed-tensors, the library that writes them, is absent"
 )
 
+pytestmark = pytest.mark.slow
 FP4 = {"num_bits": 4, "type": "float", "symmetric": True}
 FP8 = {"num_bits": 8, "type": "float", "symmetric": True}
 INT4 = {"num_bits": 4, "type": "int", "symmetric": True}

@@ -13,6 +13,8 @@ from k3scope.app.cli import main
 from k3scope.model import save_pretrained
 from k3scope.model.presets import TRAINED
 
+pytestmark = pytest.mark.slow
+
 FIRST = {
     "KDA query": "layers.2.self_attn.q_proj",
     "KDA from one token on": "embed_tokens",
